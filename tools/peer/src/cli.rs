@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command line, and what it refuses.
+
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::pattern::MAX_SLICE;
+use crate::plan::{End, Flow, Kind, Plan, Side};
+
+/// One end of a byte-exact AF_VSOCK transfer; give both ends the same options.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct Options {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Wait for connections.
+    Listen {
+        /// Port to listen on; 0 takes a free one, which the first output line names.
+        #[arg(long)]
+        port: u32,
+        #[command(flatten)]
+        transfer: Transfer,
+    },
+    /// Connect, one connection after the other, so that both ends number them alike.
+    Connect {
+        /// Context ID of the listener.
+        #[arg(long)]
+        cid: u32,
+        /// Port of the listener.
+        #[arg(long)]
+        port: u32,
+        #[command(flatten)]
+        transfer: Transfer,
+    },
+}
+
+/// The options that both ends share. Sizes take K, M and G, powers of 1024.
+#[derive(Args, Debug)]
+struct Transfer {
+    /// Which way the payload goes, seen from this end.
+    #[arg(long, value_enum)]
+    flow: Flow,
+    /// Socket type.
+    #[arg(long = "type", value_enum, default_value = "stream")]
+    kind: Kind,
+    /// Connections at once.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    connections: u32,
+    /// Payload of one connection in one direction.
+    #[arg(long, default_value = "1M", value_parser = size)]
+    bytes: u64,
+    /// Bytes of one write, and so of one SEQPACKET message.
+    #[arg(long, default_value = "64K", value_parser = io_size)]
+    write_size: usize,
+    /// Bytes asked for by one read.
+    #[arg(long, default_value = "64K", value_parser = io_size)]
+    read_size: usize,
+    /// What the payload is made from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// SO_VM_SOCKETS_BUFFER_SIZE of every connection.
+    #[arg(long, value_parser = size)]
+    buffer_size: Option<u64>,
+    /// Send with MSG_ZEROCOPY, and account for every completion.
+    #[arg(long)]
+    zerocopy: bool,
+    /// SEQPACKET: mark every message with MSG_EOR, and expect the mark.
+    #[arg(long)]
+    eor: bool,
+    /// How a sender ends its connection.
+    #[arg(long, value_enum, default_value = "half-close")]
+    end: End,
+    /// Seconds until everything has to be over.
+    #[arg(long, default_value_t = 60)]
+    timeout: u64,
+}
+
+/// Where the listener is.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// Here, on this port.
+    Here {
+        /// The port, 0 for any.
+        port: u32,
+    },
+    /// There, at this address.
+    There {
+        /// Context ID.
+        cid: u32,
+        /// Port.
+        port: u32,
+    },
+}
+
+impl Options {
+    /// What to do.
+    pub fn plan(&self) -> Plan {
+        let (side, transfer) = match &self.role {
+            Role::Listen { transfer, .. } => (Side::Listen, transfer),
+            Role::Connect { transfer, .. } => (Side::Connect, transfer),
+        };
+        Plan {
+            side,
+            flow: transfer.flow,
+            kind: transfer.kind,
+            connections: transfer.connections,
+            bytes: transfer.bytes,
+            write_size: transfer.write_size,
+            read_size: transfer.read_size,
+            seed: transfer.seed,
+            buffer_size: transfer.buffer_size,
+            zerocopy: transfer.zerocopy,
+            eor: transfer.eor,
+            end: transfer.end,
+            timeout: Duration::from_secs(transfer.timeout),
+        }
+    }
+
+    /// Where to do it.
+    pub fn place(&self) -> Place {
+        match self.role {
+            Role::Listen { port, .. } => Place::Here { port },
+            Role::Connect { cid, port, .. } => Place::There { cid, port },
+        }
+    }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    match parse_size::Config::new().with_binary().parse_size(text) {
+        Ok(0) => Err("must be at least 1".into()),
+        Ok(size) => Ok(size),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn io_size(text: &str) -> Result<usize, String> {
+    match usize::try_from(size(text)?) {
+        Ok(size) if size <= MAX_SLICE => Ok(size),
+        _ => Err(format!(
+            "must be at most {MAX_SLICE}, the longest payload slice"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        assert_eq!(size("64K"), Ok(65536));
+        assert_eq!(size("64M"), Ok(64 << 20));
+        assert_eq!(size("127"), Ok(127));
+    }
+
+    #[test]
+    fn sizes_that_make_no_sense_are_refused() {
+        assert!(size("0").is_err());
+        assert!(size("many").is_err());
+        assert!(io_size("2M").is_err());
+    }
+}

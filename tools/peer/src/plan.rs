@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What one end is asked to do, once for all of its connections.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// The socket type of every connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// `SOCK_STREAM`: bytes, whose boundaries mean nothing.
+    Stream,
+    /// `SOCK_SEQPACKET`: messages, whose boundaries are compared too.
+    Seqpacket,
+}
+
+/// Which way the payload goes, seen from this end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Flow {
+    /// Send the payload, then expect nothing but the peer's end.
+    Send,
+    /// Receive the payload to its end.
+    Receive,
+    /// Send and receive at once, each end its own payload.
+    Both,
+    /// Send back whatever comes, until its end.
+    Echo,
+    /// Send the payload and expect the very same back: the peer of `echo`.
+    Bounce,
+}
+
+impl Flow {
+    /// The flow that the other end has to be given.
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Send => Self::Receive,
+            Self::Receive => Self::Send,
+            Self::Both => Self::Both,
+            Self::Echo => Self::Bounce,
+            Self::Bounce => Self::Echo,
+        }
+    }
+}
+
+/// How a sender ends its connection after the last byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// Shut down writing, and wait until the peer has read everything and closed.
+    HalfClose,
+    /// Close at once, with bytes possibly still on their way.
+    Close,
+}
+
+/// The end of a connection, told apart so that each sends a payload of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The end that accepted.
+    Listen,
+    /// The end that connected.
+    Connect,
+}
+
+impl Side {
+    /// The other end.
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Listen => Self::Connect,
+            Self::Connect => Self::Listen,
+        }
+    }
+}
+
+/// Everything about the transfer that both ends agree on, and this end's part.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// Which end this is.
+    pub side: Side,
+    /// Which way the payload goes.
+    pub flow: Flow,
+    /// The socket type.
+    pub kind: Kind,
+    /// Connections at once.
+    pub connections: u32,
+    /// Payload bytes a connection and a direction.
+    pub bytes: u64,
+    /// Bytes a `send()`, and so a SEQPACKET message.
+    pub write_size: usize,
+    /// Bytes a `recv()` asks for; SEQPACKET asks for a whole message anyway.
+    pub read_size: usize,
+    /// What the payload is made from.
+    pub seed: u64,
+    /// `SO_VM_SOCKETS_BUFFER_SIZE`, or the kernel's default.
+    pub buffer_size: Option<u64>,
+    /// Send with `MSG_ZEROCOPY` and account for every completion.
+    pub zerocopy: bool,
+    /// Set `MSG_EOR` on every message, and expect it on every message.
+    pub eor: bool,
+    /// How a sender ends.
+    pub end: End,
+    /// The end of every wait, counted from the start of the program.
+    #[serde(skip)]
+    pub timeout: Duration,
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What standard output carries: one JSON object a line.
+
+use std::io::Write;
+
+use nix::errno::Errno;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::pattern::Difference;
+use crate::plan::Plan;
+use crate::zerocopy::Completions;
+
+/// The first line of a listener: it can be connected to from now on.
+#[derive(Debug, Serialize)]
+pub struct Listening {
+    listening: Port,
+}
+
+#[derive(Debug, Serialize)]
+struct Port {
+    port: u32,
+}
+
+impl Listening {
+    /// On this port.
+    pub fn on(port: u32) -> Self {
+        Self {
+            listening: Port { port },
+        }
+    }
+}
+
+/// What went wrong on a connection, other than wrong bytes.
+#[derive(Clone, Debug, Error)]
+pub enum Fault {
+    /// A system call failed.
+    #[error("{doing}: {errno}")]
+    Call {
+        /// Which call, and where in the transfer.
+        doing: String,
+        /// How.
+        errno: Errno,
+    },
+    /// The deadline came first.
+    #[error("still {doing} after {seconds} s")]
+    Timeout {
+        /// What was waited for.
+        doing: String,
+        /// The time that was given.
+        seconds: u64,
+    },
+    /// The stream ended before its payload did.
+    #[error("the stream ended after {got} of {expected} bytes")]
+    Short {
+        /// Bytes that arrived.
+        got: u64,
+        /// Bytes that were sent.
+        expected: u64,
+    },
+    /// More than the payload arrived.
+    #[error("{got} bytes arrived where {expected} were sent")]
+    Excess {
+        /// Bytes that arrived.
+        got: u64,
+        /// Bytes that were sent.
+        expected: u64,
+    },
+    /// A SEQPACKET message is not the message that was sent.
+    #[error("message {index} at byte {offset}: {what}")]
+    Message {
+        /// Number of the message.
+        index: u64,
+        /// Its place in the payload.
+        offset: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A completion of a zero-copy send is wrong.
+    #[error("MSG_ZEROCOPY: {0}")]
+    Completion(String),
+}
+
+impl Fault {
+    /// A failed call.
+    pub fn call(doing: impl Into<String>, errno: Errno) -> Self {
+        Self::Call {
+            doing: doing.into(),
+            errno,
+        }
+    }
+
+    fn errno(&self) -> Option<String> {
+        match self {
+            Self::Call { errno, .. } => Some(format!("{errno:?}")),
+            _ => None,
+        }
+    }
+}
+
+/// Traffic in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    /// Bytes.
+    pub bytes: u64,
+    /// Calls that moved them; with SEQPACKET, messages.
+    pub messages: u64,
+}
+
+impl Amount {
+    /// Adds one call.
+    pub fn add(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+        self.messages += 1;
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.messages += other.messages;
+    }
+}
+
+/// What one worker did, as far as it came.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Sent bytes and calls.
+    pub sent: Amount,
+    /// Received bytes and calls.
+    pub received: Amount,
+    /// The first wrong byte, with the number of wrong bytes in all.
+    pub difference: Option<Difference>,
+    /// Zero-copy completions.
+    pub completions: Completions,
+    /// Why it ended early or wrongly.
+    pub fault: Option<Fault>,
+}
+
+/// A connection whose payload arrived changed.
+#[derive(Debug, Serialize)]
+pub struct Mismatch {
+    connection: u32,
+    /// Of the first wrong byte.
+    offset: u64,
+    expected: u8,
+    got: u8,
+    wrong_bytes: u64,
+    /// The offset whose payload it is instead, if it is any.
+    belongs_at: Option<u64>,
+}
+
+/// A connection that failed.
+#[derive(Debug, Serialize)]
+pub struct Failure {
+    /// None: before there was a connection.
+    connection: Option<u32>,
+    /// The symbolic name, if a call failed.
+    errno: Option<String>,
+    what: String,
+}
+
+/// The last line.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Everything arrived as it was sent, and nothing failed.
+    pub exact: bool,
+    #[serde(flatten)]
+    plan: Plan,
+    sent: Amount,
+    received: Amount,
+    /// From the last connection's establishment to the last worker's end.
+    pub seconds: f64,
+    completions: Completions,
+    /// Connections that received wrong bytes.
+    pub mismatches: Vec<Mismatch>,
+    /// Everything else that failed.
+    pub errors: Vec<Failure>,
+}
+
+impl Report {
+    /// A report of nothing yet.
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            exact: true,
+            plan: plan.clone(),
+            sent: Amount::default(),
+            received: Amount::default(),
+            seconds: 0.0,
+            completions: Completions::default(),
+            mismatches: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Adds what a worker did.
+    pub fn add(&mut self, connection: u32, outcome: Outcome) {
+        self.sent.merge(outcome.sent);
+        self.received.merge(outcome.received);
+        self.completions.merge(outcome.completions);
+        if let Some(difference) = outcome.difference {
+            self.exact = false;
+            self.mismatches.push(Mismatch {
+                connection,
+                offset: difference.offset,
+                expected: difference.expected,
+                got: difference.got,
+                wrong_bytes: difference.wrong_bytes,
+                belongs_at: difference.belongs_at,
+            });
+        }
+        if let Some(fault) = outcome.fault {
+            self.fail(Some(connection), &fault);
+        }
+    }
+
+    /// Adds a failure.
+    pub fn fail(&mut self, connection: Option<u32>, fault: &Fault) {
+        self.exact = false;
+        self.errors.push(Failure {
+            connection,
+            errno: fault.errno(),
+            what: fault.to_string(),
+        });
+    }
+}
+
+/// Prints an object as one line, at once: the reader waits for whole lines.
+pub fn print_line(object: &impl Serialize) {
+    let line = serde_json::to_string(object).expect("plain data has a JSON form");
+    let mut out = std::io::stdout().lock();
+    // Without a reader there is nobody to tell; the exit code still does.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}

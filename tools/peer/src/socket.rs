@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Connected AF_VSOCK sockets, and how they come to be.
+
+use std::io::IoSliceMut;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{
+    self, AddressFamily, Backlog, MsgFlags, Shutdown, SockFlag, SockType, VsockAddr, getsockname,
+    setsockopt,
+};
+
+use crate::plan::{Kind, Plan};
+
+/// From `<linux/vm_sockets.h>`: the option level is the address family.
+const SOL_AF_VSOCK: i32 = libc::AF_VSOCK;
+const SO_VM_SOCKETS_BUFFER_SIZE: i32 = 0;
+const SO_VM_SOCKETS_BUFFER_MAX_SIZE: i32 = 2;
+
+nix::sockopt_impl!(
+    /// Receive buffer, which is the credit granted to the peer.
+    BufferSize, SetOnly, SOL_AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, u64,
+    nix::sys::socket::sockopt::SetStruct<'_, u64>
+);
+nix::sockopt_impl!(
+    /// The bound that the kernel puts on the buffer size.
+    BufferMaxSize, SetOnly, SOL_AF_VSOCK, SO_VM_SOCKETS_BUFFER_MAX_SIZE, u64,
+    nix::sys::socket::sockopt::SetStruct<'_, u64>
+);
+nix::sockopt_impl!(
+    /// Permission to use `MSG_ZEROCOPY`.
+    ZeroCopy, SetOnly, libc::SOL_SOCKET, libc::SO_ZEROCOPY, bool
+);
+
+/// A connected, blocking socket.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+/// What one `recv()` brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes in the buffer; 0 at the end of the stream.
+    pub len: usize,
+    /// The message carried `MSG_EOR`.
+    pub eor: bool,
+    /// The message was longer than the buffer.
+    pub truncated: bool,
+}
+
+impl Socket {
+    /// Connects to a listener. The kernel gives up after two seconds by itself.
+    pub fn connect(plan: &Plan, cid: u32, port: u32) -> nix::Result<Self> {
+        let fd = new_socket(plan)?;
+        socket::connect(fd.as_raw_fd(), &VsockAddr::new(cid, port))?;
+        Ok(Self(fd))
+    }
+
+    /// Sends what the kernel takes; all of it, unless something interferes.
+    pub fn send(&self, bytes: &[u8], flags: MsgFlags) -> nix::Result<usize> {
+        socket::send(self.0.as_raw_fd(), bytes, flags | MsgFlags::MSG_NOSIGNAL)
+    }
+
+    /// Receives at most a buffer full, or one message.
+    pub fn receive(&self, buffer: &mut [u8]) -> nix::Result<Received> {
+        let mut iov = [IoSliceMut::new(buffer)];
+        let message = socket::recvmsg::<()>(self.0.as_raw_fd(), &mut iov, None, MsgFlags::empty())?;
+        Ok(Received {
+            len: message.bytes,
+            eor: message.flags.contains(MsgFlags::MSG_EOR),
+            truncated: message.flags.contains(MsgFlags::MSG_TRUNC),
+        })
+    }
+
+    /// Ends this end's sending.
+    pub fn half_close(&self) -> nix::Result<()> {
+        socket::shutdown(self.0.as_raw_fd(), Shutdown::Write)
+    }
+
+    /// Wakes every thread that is blocked on the socket.
+    pub fn abort(&self) {
+        // A socket that the peer has reset already says ENOTCONN, which is as good.
+        let _ = socket::shutdown(self.0.as_raw_fd(), Shutdown::Both);
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<OwnedFd> for Socket {
+    fn from(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub struct Listener(OwnedFd);
+
+impl Listener {
+    /// Listens on a port of any local address, with room for all connections.
+    pub fn bind(plan: &Plan, port: u32) -> nix::Result<Self> {
+        let fd = new_socket(plan)?;
+        let port = if port == 0 {
+            libc::VMADDR_PORT_ANY
+        } else {
+            port
+        };
+        socket::bind(fd.as_raw_fd(), &VsockAddr::new(libc::VMADDR_CID_ANY, port))?;
+        let backlog = i32::try_from(plan.connections).unwrap_or(i32::MAX);
+        socket::listen(&fd, Backlog::new(backlog)?)?;
+        Ok(Self(fd))
+    }
+
+    /// The port that is listened on.
+    pub fn port(&self) -> nix::Result<u32> {
+        Ok(getsockname::<VsockAddr>(self.0.as_raw_fd())?.port())
+    }
+
+    /// The next connection, in the order of connecting, or `ETIMEDOUT`.
+    pub fn accept(&self, deadline: Instant) -> nix::Result<Socket> {
+        wait(self.0.as_fd(), PollFlags::POLLIN, deadline)?;
+        Ok(Socket(socket::accept4(&self.0, SockFlag::SOCK_CLOEXEC)?))
+    }
+}
+
+fn new_socket(plan: &Plan) -> nix::Result<OwnedFd> {
+    let kind = match plan.kind {
+        Kind::Stream => SockType::Stream,
+        Kind::Seqpacket => SockType::SeqPacket,
+    };
+    let fd = socket::socket(AddressFamily::Vsock, kind, SockFlag::SOCK_CLOEXEC, None)?;
+    // Before connect() and listen(): the size goes to the peer with the first
+    // packet, and accepted sockets inherit it.
+    if let Some(size) = plan.buffer_size {
+        setsockopt(&fd, BufferMaxSize, &size)?;
+        setsockopt(&fd, BufferSize, &size)?;
+    }
+    Ok(fd)
+}
+
+/// Waits for an event, or fails with `ETIMEDOUT` at the deadline.
+pub fn wait(fd: BorrowedFd<'_>, events: PollFlags, deadline: Instant) -> nix::Result<PollFlags> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        let mut fds = [PollFd::new(fd, events)];
+        match poll(&mut fds, timeout) {
+            Ok(0) if left.as_millis() == 0 => return Err(Errno::ETIMEDOUT),
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) => return Ok(fds[0].revents().unwrap_or(PollFlags::empty())),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
