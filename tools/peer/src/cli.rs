@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::pattern::MAX_SLICE;
 use crate::plan::{End, Flow, Kind, Plan, Side};
@@ -78,6 +78,38 @@ struct Transfer {
     /// Seconds until everything has to be over.
     #[arg(long, default_value_t = 60)]
     timeout: u64,
+}
+
+/// The command line that asks a `vsock-peer` for a plan: the inverse of [`Options`].
+pub fn arguments(plan: &Plan, place: Place) -> Vec<String> {
+    let mut args = match place {
+        Place::Here { port } => vec!["listen".to_owned(), format!("--port={port}")],
+        Place::There { cid, port } => vec![
+            "connect".to_owned(),
+            format!("--cid={cid}"),
+            format!("--port={port}"),
+        ],
+    };
+    args.extend([
+        format!("--flow={}", name(plan.flow)),
+        format!("--type={}", name(plan.kind)),
+        format!("--connections={}", plan.connections),
+        format!("--bytes={}", plan.bytes),
+        format!("--write-size={}", plan.write_size),
+        format!("--read-size={}", plan.read_size),
+        format!("--seed={}", plan.seed),
+        format!("--end={}", name(plan.end)),
+        format!("--timeout={}", plan.timeout.as_secs()),
+    ]);
+    args.extend(plan.buffer_size.map(|size| format!("--buffer-size={size}")));
+    args.extend(plan.zerocopy.then(|| "--zerocopy".to_owned()));
+    args.extend(plan.eor.then(|| "--eor".to_owned()));
+    args
+}
+
+fn name(value: impl ValueEnum) -> String {
+    let value = value.to_possible_value().expect("no value is hidden");
+    value.get_name().to_owned()
 }
 
 /// Where the listener is.
@@ -155,6 +187,28 @@ mod tests {
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
         Options::command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_ask_for_the_plan_they_were_made_from() {
+        let plan = Plan {
+            side: Side::Connect,
+            flow: Flow::Bounce,
+            kind: Kind::Seqpacket,
+            connections: 8,
+            bytes: 64 << 20,
+            write_size: 4097,
+            read_size: 127,
+            seed: 9,
+            buffer_size: Some(1 << 20),
+            zerocopy: true,
+            eor: true,
+            end: End::Close,
+            timeout: Duration::from_secs(7),
+        };
+        let args = arguments(&plan, Place::There { cid: 3, port: 1234 });
+        let options = Options::try_parse_from(std::iter::once("vsock-peer".into()).chain(args));
+        assert_eq!(options.unwrap().plan(), plan);
     }
 
     #[test]

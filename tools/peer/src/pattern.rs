@@ -49,7 +49,7 @@ impl Pattern {
             Side::Listen => 0,
             Side::Connect => 1,
         };
-        let mut state = self.seed ^ (u64::from(connection) << 1 | side) << 32;
+        let mut state = self.seed ^ (((u64::from(connection) << 1) | side) << 32);
         let phase = splitmix64(&mut state) % PERIOD as u64;
         Lane {
             pattern: Arc::clone(self),

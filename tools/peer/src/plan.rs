@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The socket type of every connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// `SOCK_STREAM`: bytes, whose boundaries mean nothing.
@@ -17,7 +17,7 @@ pub enum Kind {
 }
 
 /// Which way the payload goes, seen from this end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Flow {
     /// Send the payload, then expect nothing but the peer's end.
@@ -46,7 +46,7 @@ impl Flow {
 }
 
 /// How a sender ends its connection after the last byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// Shut down writing, and wait until the peer has read everything and closed.
@@ -56,7 +56,7 @@ pub enum End {
 }
 
 /// The end of a connection, told apart so that each sends a payload of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The end that accepted.
@@ -76,7 +76,7 @@ impl Side {
 }
 
 /// Everything about the transfer that both ends agree on, and this end's part.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Plan {
     /// Which end this is.
     pub side: Side,
@@ -103,6 +103,5 @@ pub struct Plan {
     /// How a sender ends.
     pub end: End,
     /// The end of every wait, counted from the start of the program.
-    #[serde(skip)]
     pub timeout: Duration,
 }

@@ -1,34 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What standard output carries: one JSON object a line.
 
+use std::fmt;
 use std::io::Write;
 
 use nix::errno::Errno;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::pattern::Difference;
 use crate::plan::Plan;
 use crate::zerocopy::Completions;
 
-/// The first line of a listener: it can be connected to from now on.
-#[derive(Debug, Serialize)]
-pub struct Listening {
-    listening: Port,
-}
-
-#[derive(Debug, Serialize)]
-struct Port {
-    port: u32,
-}
-
-impl Listening {
-    /// On this port.
-    pub fn on(port: u32) -> Self {
-        Self {
-            listening: Port { port },
-        }
-    }
+/// A line of standard output.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Line {
+    /// A listener's first: it can be connected to from now on.
+    Listening {
+        /// The port it listens on.
+        port: u32,
+    },
+    /// The last: what was moved, and what went wrong.
+    Report(Box<Report>),
 }
 
 /// What went wrong on a connection, other than wrong bytes.
@@ -99,7 +93,7 @@ impl Fault {
 }
 
 /// Traffic in one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Amount {
     /// Bytes.
     pub bytes: u64,
@@ -136,40 +130,48 @@ pub struct Outcome {
 }
 
 /// A connection whose payload arrived changed.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Mismatch {
-    connection: u32,
-    /// Of the first wrong byte.
-    offset: u64,
-    expected: u8,
-    got: u8,
-    wrong_bytes: u64,
+    /// Which one.
+    pub connection: u32,
+    /// Offset of the first wrong byte.
+    pub offset: u64,
+    /// The byte that was sent.
+    pub expected: u8,
+    /// The byte that arrived.
+    pub got: u8,
+    /// Wrong bytes in all.
+    pub wrong_bytes: u64,
     /// The offset whose payload it is instead, if it is any.
-    belongs_at: Option<u64>,
+    pub belongs_at: Option<u64>,
 }
 
 /// A connection that failed.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Failure {
-    /// None: before there was a connection.
-    connection: Option<u32>,
-    /// The symbolic name, if a call failed.
-    errno: Option<String>,
-    what: String,
+    /// Which one; none before there was a connection.
+    pub connection: Option<u32>,
+    /// The symbolic name of the error, if a call failed.
+    pub errno: Option<String>,
+    /// What was done, and how it failed.
+    pub what: String,
 }
 
 /// The last line.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Report {
     /// Everything arrived as it was sent, and nothing failed.
     pub exact: bool,
-    #[serde(flatten)]
-    plan: Plan,
-    sent: Amount,
-    received: Amount,
+    /// What this end was asked to do.
+    pub plan: Plan,
+    /// What it sent, on all connections.
+    pub sent: Amount,
+    /// What it received, on all connections.
+    pub received: Amount,
     /// From the last connection's establishment to the last worker's end.
     pub seconds: f64,
-    completions: Completions,
+    /// Completions of its zero-copy sends.
+    pub completions: Completions,
     /// Connections that received wrong bytes.
     pub mismatches: Vec<Mismatch>,
     /// Everything else that failed.
@@ -223,9 +225,49 @@ impl Report {
     }
 }
 
-/// Prints an object as one line, at once: the reader waits for whole lines.
-pub fn print_line(object: &impl Serialize) {
-    let line = serde_json::to_string(object).expect("plain data has a JSON form");
+impl Report {
+    /// What went wrong, a sentence each, for people.
+    pub fn complaints(&self) -> Vec<String> {
+        let wrong = self.mismatches.iter().map(ToString::to_string);
+        let failed = self.errors.iter().map(ToString::to_string);
+        wrong.chain(failed).collect()
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            connection,
+            offset,
+            expected,
+            got,
+            wrong_bytes,
+            ..
+        } = self;
+        write!(
+            f,
+            "connection {connection}: byte {offset} is {got:#04x} and was sent as {expected:#04x}, \
+             {wrong_bytes} bytes are wrong in all"
+        )?;
+        match self.belongs_at {
+            Some(from) => write!(f, "; these are the bytes of offset {from}"),
+            None => f.write_str("; the bytes are from nowhere in this stream"),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.connection {
+            Some(connection) => write!(f, "connection {connection}: {}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
+}
+
+/// Prints a line at once: the reader waits for whole lines.
+pub fn print(line: &Line) {
+    let line = serde_json::to_string(line).expect("plain data has a JSON form");
     let mut out = std::io::stdout().lock();
     // Without a reader there is nobody to tell; the exit code still does.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

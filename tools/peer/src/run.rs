@@ -77,13 +77,14 @@ struct Worker {
 
 /// Moves the payload over connections that stand.
 pub fn transfer(plan: &Plan, sockets: Vec<Socket>, deadline: Instant) -> Report {
+    let pattern = Pattern::new(plan.seed);
     let begin = Instant::now();
     let mut report = Report::new(plan);
     let (sender, outcomes) = mpsc::channel();
     let mut workers: Vec<Worker> = Vec::new();
     for (connection, socket) in (0..).zip(sockets) {
         let socket = Arc::new(socket);
-        for (of, job) in jobs(plan, connection, &socket, deadline) {
+        for (of, job) in jobs(plan, &pattern, connection, &socket, deadline) {
             let progress = Arc::new(Progress::new(of));
             let index = workers.len();
             workers.push(Worker {
@@ -137,11 +138,11 @@ type Job = Box<dyn FnOnce(&Progress) -> Outcome + Send>;
 /// The threads that a connection needs, each with the bytes it expects to move.
 fn jobs(
     plan: &Plan,
+    pattern: &Arc<Pattern>,
     connection: u32,
     socket: &Arc<Socket>,
     deadline: Instant,
 ) -> Vec<(Option<u64>, Job)> {
-    let pattern = Pattern::new(plan.seed);
     let ours = pattern.lane(connection, plan.side);
     let theirs = pattern.lane(connection, plan.side.opposite());
 

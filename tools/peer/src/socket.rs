@@ -8,6 +8,8 @@ use std::time::Instant;
 use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::setsockopt_impl;
+use nix::sys::socket::sockopt::{SetBool, SetStruct};
 use nix::sys::socket::{
     self, AddressFamily, Backlog, MsgFlags, Shutdown, SockFlag, SockType, VsockAddr, getsockname,
     setsockopt,
@@ -20,20 +22,33 @@ const SOL_AF_VSOCK: i32 = libc::AF_VSOCK;
 const SO_VM_SOCKETS_BUFFER_SIZE: i32 = 0;
 const SO_VM_SOCKETS_BUFFER_MAX_SIZE: i32 = 2;
 
-nix::sockopt_impl!(
-    /// Receive buffer, which is the credit granted to the peer.
-    BufferSize, SetOnly, SOL_AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, u64,
-    nix::sys::socket::sockopt::SetStruct<'_, u64>
+/// Receive buffer, which is the credit granted to the peer.
+#[derive(Clone, Copy, Debug)]
+struct BufferSize;
+
+/// The bound that the kernel puts on the buffer size.
+#[derive(Clone, Copy, Debug)]
+struct BufferMaxSize;
+
+/// Permission to use `MSG_ZEROCOPY`.
+#[derive(Clone, Copy, Debug)]
+pub struct ZeroCopy;
+
+setsockopt_impl!(
+    BufferSize,
+    SOL_AF_VSOCK,
+    SO_VM_SOCKETS_BUFFER_SIZE,
+    u64,
+    SetStruct<'_, u64>
 );
-nix::sockopt_impl!(
-    /// The bound that the kernel puts on the buffer size.
-    BufferMaxSize, SetOnly, SOL_AF_VSOCK, SO_VM_SOCKETS_BUFFER_MAX_SIZE, u64,
-    nix::sys::socket::sockopt::SetStruct<'_, u64>
+setsockopt_impl!(
+    BufferMaxSize,
+    SOL_AF_VSOCK,
+    SO_VM_SOCKETS_BUFFER_MAX_SIZE,
+    u64,
+    SetStruct<'_, u64>
 );
-nix::sockopt_impl!(
-    /// Permission to use `MSG_ZEROCOPY`.
-    ZeroCopy, SetOnly, libc::SOL_SOCKET, libc::SO_ZEROCOPY, bool
-);
+setsockopt_impl!(ZeroCopy, libc::SOL_SOCKET, libc::SO_ZEROCOPY, bool, SetBool);
 
 /// A connected, blocking socket.
 #[derive(Debug)]

@@ -4,10 +4,10 @@
 use std::os::fd::{AsFd, AsRawFd};
 
 use nix::errno::Errno;
-use nix::libc;
 use nix::poll::PollFlags;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
-use serde::Serialize;
+use nix::sys::socket::sockopt::SocketError;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, setsockopt};
+use serde::{Deserialize, Serialize};
 
 use crate::report::Fault;
 use crate::socket::{Socket, ZeroCopy, wait};
@@ -16,8 +16,12 @@ use crate::socket::{Socket, ZeroCopy, wait};
 const SOL_VSOCK: i32 = 287;
 const VSOCK_RECVERR: i32 = 1;
 
+/// From `<linux/errqueue.h>`.
+const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
+const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
+
 /// Counts of completions, summed up over connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Completions {
     /// Sends that the kernel has completed.
     pub completed: u64,
@@ -89,9 +93,18 @@ impl Ledger {
             .map_err(|errno| Fault::call("waiting for MSG_ZEROCOPY completions", errno))?;
         let before = self.counts.completed;
         self.drain(socket)?;
-        if self.counts.completed == before && events.contains(PollFlags::POLLHUP) {
+        if self.counts.completed > before {
+            return Ok(());
+        }
+        // The event was not the queue's. An error or a hang-up of the connection
+        // itself would come again at once, for ever.
+        let error = getsockopt(&socket, SocketError).unwrap_or(0);
+        if error != 0 || events.contains(PollFlags::POLLHUP) {
             let missing = self.sends.saturating_sub(before);
-            let what = format!("{missing} sends have no completion, and the connection is gone");
+            let what = format!(
+                "{missing} sends have no completion, and the connection is gone ({:?})",
+                Errno::from_raw(error)
+            );
             return Err(Fault::Completion(what));
         }
         Ok(())
@@ -165,16 +178,13 @@ fn parse(bytes: &[u8]) -> Result<(u64, u64, bool), Fault> {
         return Err(Fault::Completion(what));
     };
     let [origin, _type, code, _pad] = kind.to_ne_bytes();
-    if origin != libc::SO_EE_ORIGIN_ZEROCOPY || errno != 0 {
+    if origin != SO_EE_ORIGIN_ZEROCOPY || errno != 0 {
         let what = format!("error {errno} of origin {origin} where a completion belongs");
         return Err(Fault::Completion(what));
     }
     let copied = code & SO_EE_CODE_ZEROCOPY_COPIED != 0;
     Ok((info.into(), data.into(), copied))
 }
-
-/// From `<linux/errqueue.h>`.
-const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
 
 #[cfg(test)]
 mod tests {
@@ -224,7 +234,7 @@ mod tests {
     #[test]
     fn notifications_are_parsed_and_others_refused() {
         let mut bytes = [0u8; 16];
-        bytes[4] = libc::SO_EE_ORIGIN_ZEROCOPY;
+        bytes[4] = SO_EE_ORIGIN_ZEROCOPY;
         bytes[6] = SO_EE_CODE_ZEROCOPY_COPIED;
         bytes[8..12].copy_from_slice(&7u32.to_ne_bytes());
         bytes[12..16].copy_from_slice(&9u32.to_ne_bytes());

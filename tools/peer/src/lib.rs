@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Byte-exact AF_VSOCK transfers: what either end of a test runs.
+//!
+//! Every payload byte is a function of the seed, the connection, the sending
+//! side and the offset, so the receiving end compares each byte at its own
+//! offset without talking to the sender. The program `vsock-peer` is this
+//! library with a command line; whoever starts it uses [`plan::Plan`] to make
+//! that command line and [`report::Report`] to read what it prints.
+
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod echo;
+pub mod pattern;
+pub mod plan;
+pub mod progress;
+pub mod receive;
+pub mod report;
+pub mod run;
+pub mod send;
+pub mod socket;
+#[cfg(test)]
+mod tests;
+pub mod zerocopy;
