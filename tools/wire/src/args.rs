@@ -28,7 +28,7 @@ pub struct Args {
 
     /// Offer SOCK_SEQPACKET to the guests
     #[arg(long, value_name = "on|off", default_value = "on")]
-    pub seqpacket: Switch,
+    pub seqpacket: OnOff,
 
     /// The largest ring a guest may set up, a power of two
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = queue_size)]
@@ -42,7 +42,7 @@ pub struct Args {
 
 /// Something that can be switched on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Switch {
+pub enum OnOff {
     /// Have it.
     On,
     /// Do without.
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(args.ports[0].cid, 3);
         assert_eq!(args.ports[1].socket, PathBuf::from("/b"));
         assert_eq!(args.ports[1].cid, u32::MAX - 1);
-        assert_eq!(args.seqpacket, Switch::On);
+        assert_eq!(args.seqpacket, OnOff::On);
         assert_eq!(args.used_batch, UsedBatch::On);
     }
 

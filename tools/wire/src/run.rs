@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The program from its arguments to its end.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use anyhow::Context;
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+use vhost::vhost_user::Listener;
+
+use crate::args::{Args, OnOff};
+use crate::device::Offer;
+use crate::route::PortId;
+use crate::serve::serve;
+use crate::socket::listen;
+use crate::wire::Wire;
+
+/// What the main thread waits for.
+enum Event {
+    Signal(i32),
+    PortFailed(anyhow::Error),
+}
+
+/// Run the wire until a signal ends it.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    args.check()?;
+    let (events, inbox) = mpsc::channel();
+    // Before the first socket is made: a signal from here on ends the program
+    // in order.
+    watch_signals(events.clone())?;
+
+    let wire = Arc::new(Mutex::new(Wire::new(&args.ports, args.used_batch)));
+    let offer = Offer {
+        seqpacket: args.seqpacket == OnOff::On,
+        queue_size: args.queue_size,
+    };
+    let mut sockets = Sockets::default();
+    let mut listeners = Vec::new();
+    for port in &args.ports {
+        listeners.push(listen(&port.socket)?);
+        sockets.paths.push(port.socket.as_path());
+    }
+    for (index, listener) in listeners.into_iter().enumerate() {
+        let (wire, events) = (wire.clone(), events.clone());
+        let (port, cid) = (PortId(index), args.ports[index].cid);
+        thread::Builder::new()
+            .name(format!("serve-{cid}"))
+            .spawn(move || {
+                let end = serve(&wire, port, cid, offer, Listener::from(listener));
+                let error = end.expect_err("a port is served for ever");
+                let error = error.context(format!("the port of CID {cid} failed"));
+                // Nobody listens when the program is about to end anyway.
+                let _ = events.send(Event::PortFailed(error));
+            })
+            .context("cannot start a thread")?;
+    }
+    println!("ready");
+    std::io::stdout().flush().context("cannot say ready")?;
+
+    let report = || {
+        wire.lock()
+            .expect("no thread panics with the wire")
+            .report()
+    };
+    let end = loop {
+        match inbox.recv().expect("this thread keeps a sender") {
+            Event::Signal(SIGUSR1) => write_stats(&args, &report()).unwrap_or_else(|error| {
+                log::error!("{error:#}");
+            }),
+            Event::Signal(_) => break Ok(()),
+            Event::PortFailed(error) => break Err(error),
+        }
+    };
+    let written = write_stats(&args, &report());
+    end.and(written)
+}
+
+fn write_stats(args: &Args, report: &crate::stats::Report) -> anyhow::Result<()> {
+    match &args.stats {
+        Some(path) => report.write(path),
+        None => Ok(()),
+    }
+}
+
+fn watch_signals(events: mpsc::Sender<Event>) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1]).context("cannot catch signals")?;
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for signal in signals.forever() {
+                if events.send(Event::Signal(signal)).is_err() {
+                    return;
+                }
+            }
+        })
+        .context("cannot start a thread")?;
+    Ok(())
+}
+
+/// The sockets in the file system, removed at every way out.
+#[derive(Default)]
+struct Sockets<'a> {
+    paths: Vec<&'a Path>,
+}
+
+impl Drop for Sockets<'_> {
+    fn drop(&mut self) {
+        for path in &self.paths {
+            let _ = fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The wire between the guests: takes packets from each and delivers them.
+//!
+//! All ports stand behind one lock, and whoever holds it does all the work
+//! there is. A queue's own lock is only ever taken inside, one at a time, so no
+//! two guests can wait for each other. The guests are the slow part here: there
+//! is nothing to win by serving them in parallel.
+
+use crate::args::{PortSpec, UsedBatch};
+use crate::packet::{Origin, Packet};
+use crate::port::{Port, Side};
+use crate::queue::{Memory, Vring};
+use crate::route::{PortId, Route, route};
+use crate::stats::Report;
+
+/// All ports, and the packets between them.
+pub struct Wire {
+    ports: Vec<Port>,
+}
+
+impl Wire {
+    /// A wire with these ends, no guest at any.
+    pub fn new(specs: &[PortSpec], used_batch: UsedBatch) -> Self {
+        let ports = specs
+            .iter()
+            .map(|spec| Port::new(spec.clone(), used_batch))
+            .collect();
+        Wire { ports }
+    }
+
+    /// A QEMU connected to the port.
+    pub fn connect(&mut self, id: PortId) {
+        self.port(id).stats.connections += 1;
+    }
+
+    /// The guest kicked the queue, or the queue began to run. `queues` are told
+    /// each time, because this is when the device first sees them.
+    pub fn kick(&mut self, id: PortId, side: Side, queues: &[Vring], memory: &Memory) {
+        let port = self.port(id);
+        if !port.is_attached() {
+            let [rx, tx, ..] = queues else { return };
+            port.attach([rx.clone(), tx.clone()], memory.clone());
+        }
+        port.kick(side);
+        self.run();
+    }
+
+    /// The queue stops: the driver resets its device, or the guest stops. The
+    /// guest waits until this is done.
+    pub fn stop(&mut self, id: PortId, side: Side) {
+        match side {
+            Side::Rx => self.stop_rx(id),
+            Side::Tx => self.stop_tx(id),
+        }
+        self.run();
+    }
+
+    /// QEMU left.
+    pub fn disconnect(&mut self, id: PortId) {
+        self.stop_rx(id);
+        self.stop_tx(id);
+        self.port(id).detach();
+        self.run();
+    }
+
+    /// What was counted so far.
+    pub fn report(&self) -> Report {
+        Report {
+            ports: self.ports.iter().map(Port::report).collect(),
+        }
+    }
+
+    fn port(&mut self, id: PortId) -> &mut Port {
+        &mut self.ports[id.0]
+    }
+
+    fn ids(&self) -> impl Iterator<Item = PortId> + use<> {
+        (0..self.ports.len()).map(PortId)
+    }
+
+    /// Work until every guest is either idle or has no room left.
+    fn run(&mut self) {
+        let (mut sent, mut finished) = (Vec::new(), Vec::new());
+        let busy = |port: &Port| port.has_tx_work() || port.has_rx_work() || port.has_done();
+        while self.ports.iter().any(busy) {
+            for id in self.ids() {
+                if self.port(id).has_tx_work() {
+                    self.port(id).collect(id, &mut sent);
+                    sent.drain(..).for_each(|packet| self.forward(id, packet));
+                }
+            }
+            for id in self.ids() {
+                if self.port(id).has_rx_work() && self.port(id).deliver(&mut finished).is_err() {
+                    self.refuse_waiting(id);
+                }
+            }
+            self.settle(finished.drain(..));
+            for id in self.ids() {
+                if self.port(id).has_done() {
+                    self.port(id).give_back();
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, origins: impl IntoIterator<Item = Origin>) {
+        for origin in origins {
+            self.port(origin.port).settle(origin.head);
+        }
+    }
+
+    /// Send a packet of `sender`'s guest on its way.
+    fn forward(&mut self, sender: PortId, packet: Packet) {
+        let cid = self.port(sender).cid();
+        let find = |cid| {
+            let at = |port: &Port| u64::from(port.cid()) == cid && port.is_up();
+            self.ports.iter().position(at).map(PortId)
+        };
+        match route(packet.header(), cid, find) {
+            Route::Forward(receiver) => self.port(receiver).push(packet),
+            Route::Refuse(_) | Route::Unheard => self.refuse(sender, packet),
+            Route::ForeignSource => {
+                self.port(sender).stats.drops.foreign_source += 1;
+                self.settle(packet.origin());
+            }
+        }
+    }
+
+    /// Answer a packet with a reset, if it can have one. The packet's chain is
+    /// held until the answer is delivered, so that a guest that does not read
+    /// its answers cannot pile them up here.
+    fn refuse(&mut self, sender: PortId, packet: Packet) {
+        let origin = packet.origin();
+        let port = self.port(sender);
+        match packet.header().reset() {
+            Some(reset) if port.is_up() => {
+                port.stats.resets += 1;
+                port.push(Packet::new(reset, Vec::new(), origin));
+            }
+            _ => {
+                port.stats.drops.unheard += 1;
+                self.settle(origin);
+            }
+        }
+    }
+
+    /// The guest is gone, or its RX ring is: whoever wrote to it must hear.
+    fn refuse_waiting(&mut self, id: PortId) {
+        for packet in self.port(id).take_inbox() {
+            let Some(origin) = packet.origin() else {
+                self.port(id).stats.drops.receiver_left += 1;
+                continue;
+            };
+            self.port(origin.port).stats.drops.receiver_left += 1;
+            self.refuse(origin.port, packet);
+        }
+    }
+
+    fn stop_rx(&mut self, id: PortId) {
+        self.refuse_waiting(id);
+        self.port(id).stop(Side::Rx);
+    }
+
+    /// The guest takes its TX ring away. The wire has copies of the packets:
+    /// only the chains have to go back now.
+    fn stop_tx(&mut self, id: PortId) {
+        let mut heads = Vec::new();
+        let lost: u64 = self
+            .ports
+            .iter_mut()
+            .map(|port| port.orphan(id, &mut heads))
+            .sum();
+        let port = self.port(id);
+        port.stats.drops.sender_left += lost;
+        heads.into_iter().for_each(|head| port.settle(head));
+        port.give_back();
+        port.stop(Side::Tx);
+    }
+}
