@@ -139,6 +139,14 @@ impl Port {
     /// Put a packet behind those that wait for the guest.
     pub fn push(&mut self, packet: Packet) {
         self.inbox.push_back(packet);
+        if self.rx_empty {
+            self.count_held();
+        }
+    }
+
+    fn count_held(&mut self) {
+        self.stats.held += (self.inbox.len() - self.counted_held) as u64;
+        self.counted_held = self.inbox.len();
     }
 
     /// Take back all packets that wait for the guest.
@@ -223,10 +231,15 @@ impl Port {
     /// Put waiting packets into the guest's RX buffers, as many as a turn
     /// allows. The chains of those that are through are added to `finished`.
     pub fn deliver(&mut self, finished: &mut Vec<Origin>) -> Result<(), Broken> {
-        self.try_deliver(finished).inspect_err(|_| {
+        let result = self.try_deliver(finished);
+        if self.rx_empty {
+            self.count_held();
+        }
+        if result.is_err() {
             self.rx_broken = true;
             self.stats.rx_queue.broken += 1;
-        })
+        }
+        result
     }
 
     fn try_deliver(&mut self, finished: &mut Vec<Origin>) -> Result<(), Broken> {
@@ -246,8 +259,6 @@ impl Port {
             };
             let Some(chain) = round.take()? else {
                 self.rx_empty = true;
-                self.stats.held += (self.inbox.len() - self.counted_held) as u64;
-                self.counted_held = self.inbox.len();
                 break;
             };
             let written = Buffer::new(&chain, round.memory()).and_then(|buffer| {

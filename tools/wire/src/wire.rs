@@ -177,3 +177,6 @@ impl Wire {
         port.stop(Side::Tx);
     }
 }
+
+#[cfg(test)]
+mod tests;
