@@ -13,7 +13,15 @@ use crate::plan::{End, Flow, Kind, Plan, Side};
 #[command(version)]
 pub struct Options {
     #[command(subcommand)]
-    role: Role,
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print this machine's context ID.
+    Cid,
+    #[command(flatten)]
+    Transfer(Role),
 }
 
 #[derive(Debug, Subcommand)]
@@ -130,9 +138,18 @@ pub enum Place {
 }
 
 impl Options {
-    /// What to do.
-    pub fn plan(&self) -> Plan {
-        let (side, transfer) = match &self.role {
+    /// The transfer that is asked for, if it is one.
+    pub fn transfer(&self) -> Option<(Plan, Place)> {
+        match &self.command {
+            Command::Cid => None,
+            Command::Transfer(role) => Some((role.plan(), role.place())),
+        }
+    }
+}
+
+impl Role {
+    fn plan(&self) -> Plan {
+        let (side, transfer) = match self {
             Role::Listen { transfer, .. } => (Side::Listen, transfer),
             Role::Connect { transfer, .. } => (Side::Connect, transfer),
         };
@@ -153,9 +170,8 @@ impl Options {
         }
     }
 
-    /// Where to do it.
-    pub fn place(&self) -> Place {
-        match self.role {
+    fn place(&self) -> Place {
+        match *self {
             Role::Listen { port, .. } => Place::Here { port },
             Role::Connect { cid, port, .. } => Place::There { cid, port },
         }
@@ -208,7 +224,8 @@ mod tests {
         };
         let args = arguments(&plan, Place::There { cid: 3, port: 1234 });
         let options = Options::try_parse_from(std::iter::once("vsock-peer".into()).chain(args));
-        assert_eq!(options.unwrap().plan(), plan);
+        let (asked, _) = options.unwrap().transfer().unwrap();
+        assert_eq!(asked, plan);
     }
 
     #[test]

@@ -11,16 +11,21 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use vsock_peer::cli::Options;
+use vsock_peer::cli::{Options, Place};
+use vsock_peer::plan::Plan;
 use vsock_peer::report::{Line, print};
 use vsock_peer::run::run;
 
 /// 0: exact. 1: not exact, the report says why. 2 is clap's, for bad options.
 fn main() -> ExitCode {
-    let options = Options::parse();
-    let report = run(&options.plan(), options.place(), |port| {
-        print(&Line::Listening { port });
-    });
+    match Options::parse().transfer() {
+        Some((plan, place)) => transfer(&plan, place),
+        None => cid(),
+    }
+}
+
+fn transfer(plan: &Plan, place: Place) -> ExitCode {
+    let report = run(plan, place, |port| print(&Line::Listening { port }));
     let code = if report.exact {
         ExitCode::SUCCESS
     } else {
@@ -28,4 +33,19 @@ fn main() -> ExitCode {
     };
     print(&Line::Report(Box::new(report)));
     code
+}
+
+fn cid() -> ExitCode {
+    match vsock::get_local_cid() {
+        Ok(cid) => {
+            print(&Line::Cid(cid));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!(
+                "vsock-peer: no context ID from /dev/vsock: {error}; is a vsock driver loaded?"
+            );
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -21,6 +21,8 @@ pub enum Line {
         /// The port it listens on.
         port: u32,
     },
+    /// This machine's context ID, if that was all that was asked.
+    Cid(u32),
     /// The last: what was moved, and what went wrong.
     Report(Box<Report>),
 }
