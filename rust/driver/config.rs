@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an operator can set, at load time and at run time.
+
+use crate::{
+    module_parameters,
+    rx::batch::Limits, //
+};
+use core::ops::RangeInclusive;
+use kernel::{
+    debugfs::Reader,
+    fmt,
+    prelude::*,
+    str::kstrtobool_bytes,
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
+    uaccess::UserSliceReader, //
+};
+
+/// Something that is on or off, and can be switched at any time.
+pub(crate) struct Switch(Atomic<bool>);
+
+impl Switch {
+    /// Is it on?
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        // ORDERING: A switch orders nothing; who reads the old value was a moment early.
+        self.0.load(Relaxed)
+    }
+
+    fn set(&self, on: bool) {
+        // ORDERING: As for `is_on`.
+        self.0.store(on, Relaxed);
+    }
+}
+
+/// As its debugfs file shows it: `0` or `1`.
+impl fmt::Debug for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", u8::from(self.is_on()))
+    }
+}
+
+/// What its debugfs file takes: `0`, `1`, and all that `kstrtobool()` knows.
+impl Reader for Switch {
+    fn read_from_slice(&self, reader: &mut UserSliceReader) -> Result {
+        let mut text = [0u8; 8];
+        let text = text.get_mut(..reader.len()).ok_or(EINVAL)?;
+        reader.read_slice(text)?;
+        self.set(kstrtobool_bytes(text)?);
+        Ok(())
+    }
+}
+
+/// The module's settings.
+pub(crate) struct Config {
+    /// Are packets of one flow received in batches?
+    pub(crate) rx_batch: Switch,
+    /// May a packet go straight onto the virtqueue?
+    pub(crate) tx_fast_path: Switch,
+    rx_batch_packets: Atomic<u32>,
+    rx_batch_bytes: Atomic<u32>,
+}
+
+/// The settings in force.
+pub(crate) static CONFIG: Config = Config {
+    rx_batch: Switch(Atomic::new(true)),
+    tx_fast_path: Switch(Atomic::new(true)),
+    rx_batch_packets: Atomic::new(0),
+    rx_batch_bytes: Atomic::new(0),
+};
+
+impl Config {
+    /// The limits of a batch.
+    pub(crate) fn rx_batch_limits(&self) -> Limits {
+        // ORDERING: Set once, before there is a device.
+        Limits {
+            packets: self.rx_batch_packets.load(Relaxed),
+            bytes: self.rx_batch_bytes.load(Relaxed),
+        }
+    }
+}
+
+/// Takes the settings over that the module was loaded with.
+pub(crate) fn set_from_module_parameters() -> Result {
+    let packets = in_range(
+        "rx_batch_packets",
+        module_parameters::rx_batch_packets.value(),
+        1..=1024,
+    )?;
+    let bytes = in_range(
+        "rx_batch_bytes",
+        module_parameters::rx_batch_bytes.value(),
+        1..=1 << 20,
+    )?;
+    // ORDERING: No device is served yet.
+    CONFIG.rx_batch_packets.store(packets, Relaxed);
+    CONFIG.rx_batch_bytes.store(bytes, Relaxed);
+    CONFIG
+        .tx_fast_path
+        .set(module_parameters::tx_fast_path.value());
+    Ok(())
+}
+
+/// `value`, if it is in `range`; otherwise says so in the kernel log.
+fn in_range(name: &str, value: u32, range: RangeInclusive<u32>) -> Result<u32> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    pr_err!(
+        "{name}={value} is out of range: {} to {}\n",
+        range.start(),
+        range.end()
+    );
+    Err(EINVAL)
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The life of a device, from its queues being found to their being gone.
+//!
+//! [`Probed`] → [`Ready`] → [`Running`]. Each is made from the one before it. Dropping any of them
+//! ends the device's use; how that goes is told at [`Running`].
+
+use crate::{
+    device::{
+        Vsock,
+        DEVICE,
+        EVENT,
+        RX,
+        SEND,
+        TX, //
+    },
+    event::Events,
+    rx::Rx,
+    transport::TRANSPORT,
+    tx::Tx, //
+};
+use kernel::{
+    device::Core,
+    prelude::*,
+    sync::Arc, //
+};
+use vsock_kernel::{
+    sync::Published,
+    virtio::{
+        Device,
+        Found,
+        Live,
+        QueueSet,
+        Virtqueue, //
+    },
+    vsock::{
+        self,
+        EventBuffer,
+        RxBuffer,
+        TxPacket, //
+    },
+};
+
+/// A device whose queues are found; it does not look at them yet.
+pub(crate) struct Probed {
+    vsock: Arc<Vsock>,
+    set: Arc<QueueSet>,
+    rx: Virtqueue<RxBuffer, Found>,
+    tx: Virtqueue<TxPacket, Found>,
+    event: Virtqueue<EventBuffer, Found>,
+}
+
+impl Probed {
+    /// Finds the device's queues and reads its CID.
+    pub(crate) fn new(dev: &Device<Core<'_>>) -> Result<Self> {
+        let vsock = Vsock::new(dev.has_feature(vsock::F_SEQPACKET))?;
+        let (set, [rx, tx, event]) = dev.find_vqs([c"rx", c"tx", c"event"], vsock.clone())?;
+        let (rx, tx) = (rx.typed(), tx.typed());
+        vsock.set_ring_sizes(rx.vring_size(), tx.num_max());
+        vsock.update_guest_cid(set.device());
+        Ok(Self {
+            vsock,
+            set,
+            rx,
+            tx,
+            event: event.typed(),
+        })
+    }
+
+    /// Tells the device that it may begin.
+    pub(crate) fn driver_ok(self) -> Result<Ready> {
+        let ok = self.set.driver_ok()?;
+        Ok(Ready {
+            vsock: self.vsock,
+            rx: self.rx.live(&ok),
+            tx: self.tx.live(&ok),
+            event: self.event.live(&ok),
+        })
+    }
+}
+
+/// A device that knows that we are ready; nobody uses its queues yet.
+pub(crate) struct Ready {
+    vsock: Arc<Vsock>,
+    rx: Virtqueue<RxBuffer, Live>,
+    tx: Virtqueue<TxPacket, Live>,
+    event: Virtqueue<EventBuffer, Live>,
+}
+
+impl Ready {
+    /// Lets sockets send, and the device receive.
+    pub(crate) fn start(self) -> Result<Running> {
+        let Self {
+            vsock,
+            rx,
+            tx,
+            event,
+        } = self;
+        // From here on an error stops what was started, by way of `Running`'s drop.
+        let mut running = Running {
+            published: None,
+            vsock,
+        };
+        let vsock = &running.vsock;
+
+        // Sockets can send from the moment the device is published. It is published before the
+        // device gets a buffer, as what it then sends may have to be answered.
+        *vsock.tx.lock() = Some(Tx::new(tx));
+        running.published = Some(DEVICE.publish(vsock.clone()).map_err(|_| EBUSY)?);
+        *vsock.event.lock() = Some(Events::new(event)?);
+        *vsock.rx.lock() = Some(Rx::new(rx));
+
+        // The work may have been asked for before there was something to do it with: packets that
+        // were queued, and interrupts that came, since the device is ready.
+        let vsock = vsock.as_arc_borrow();
+        Vsock::queue_work::<SEND>(vsock);
+        Vsock::queue_work::<TX>(vsock);
+        Vsock::queue_work::<EVENT>(vsock);
+        Vsock::queue_work::<RX>(vsock);
+        Ok(running)
+    }
+}
+
+/// A device in use.
+///
+/// Dropping it ends that, in the order of `virtio_vsock_vqs_del()`: sockets no longer find the
+/// device, and none is about to use it; connected sockets are reset; the device is reset, when the
+/// first queue is given up; each queue's buffers are freed; packets that waited are dropped; and
+/// with the last queue the interrupts end. Workers that come late find no queue. Sleeps.
+pub(crate) struct Running {
+    published: Option<Published<Arc<Vsock>>>,
+    vsock: Arc<Vsock>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.vsock.stop();
+        drop(self.published.take());
+        TRANSPORT.reset_connected();
+
+        // A queue is taken out with its lock held, and given up without.
+        let rx = self.vsock.rx.lock().take();
+        let tx = self.vsock.tx.lock().take();
+        let event = self.vsock.event.lock().take();
+        drop(rx);
+        drop(tx);
+        drop(event);
+
+        self.vsock.send_queue.clear();
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What loading the module does, and unloading it undoes.
+
+use crate::{
+    config,
+    debugfs::DebugFs,
+    driver::VsockDriver,
+    stats::Stats,
+    transport::{
+        VsockTransport,
+        TRANSPORT, //
+    },
+};
+use kernel::{
+    driver::Registration,
+    module::ModuleMetadata,
+    prelude::*,
+    ThisModule, //
+};
+use vsock_kernel::{
+    sync::{
+        Published,
+        RcuSlot, //
+    },
+    sysfs,
+    virtio::Adapter,
+    vsock,
+    workqueue::OwnedQueue, //
+};
+
+/// The queue that all of the module's work runs on, while the module is loaded.
+pub(crate) static WORKQUEUE: RcuSlot<OwnedQueue> = RcuSlot::new();
+
+/// The module's counters.
+pub(crate) static STATS: Stats = Stats::new();
+
+/// The loaded module.
+///
+/// Fields are dropped in declaration order: first no device is served any more, then no socket can
+/// find the transport, and at last all work that was queued has run.
+#[pin_data]
+pub(crate) struct VirtioVsock {
+    #[pin]
+    _debugfs: kernel::debugfs::Scope<DebugFs>,
+    #[pin]
+    _driver: Registration<Adapter<VsockDriver>>,
+    _transport: vsock::Registration<VsockTransport>,
+    _workqueue: Published<OwnedQueue>,
+}
+
+impl kernel::InPlaceModule for VirtioVsock {
+    fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        // An initialiser runs in the order written here.
+        try_pin_init!(Self {
+            _workqueue: {
+                config::set_from_module_parameters()?;
+                WORKQUEUE
+                    .publish(OwnedQueue::new_percpu(<Self as ModuleMetadata>::NAME)?)
+                    .map_err(|_| EBUSY)?
+            },
+            _transport: TRANSPORT.register_g2h().inspect_err(|err| explain_refusal(*err))?,
+            _driver <- Registration::new(<Self as ModuleMetadata>::NAME, module),
+            _debugfs <- DebugFs::new(<Self as ModuleMetadata>::NAME),
+        })
+    }
+}
+
+/// Says in one message why the transport could not be registered.
+fn explain_refusal(err: Error) {
+    /// The kernel's other guest-to-host transports.
+    const OTHERS: [(&CStr, &str); 3] = [
+        (
+            c"/sys/module/vmw_vsock_virtio_transport",
+            "vmw_vsock_virtio_transport",
+        ),
+        (
+            c"/sys/module/vmw_vsock_vmci_transport",
+            "vmw_vsock_vmci_transport",
+        ),
+        (c"/sys/module/hv_sock", "hv_sock"),
+    ];
+
+    if err != EBUSY {
+        pr_err!("could not register with the vsock core: {err:?}\n");
+        return;
+    }
+    match OTHERS.iter().find(|(path, _)| sysfs::path_exists(path)) {
+        Some((_, name)) => pr_err!(
+            "the guest-to-host transport {name} is loaded; unload it first: modprobe -r {name}\n"
+        ),
+        None => pr_err!(
+            "another guest-to-host transport is registered; unload it first (see lsmod | grep vsock)\n"
+        ),
+    }
+}

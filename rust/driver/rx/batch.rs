@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! When packets share one hold of a socket lock, and when not.
+//!
+//! This is policy alone: what a batch holds is a [`Run`], which tests replace.
+
+use vsock_kernel::vsock::{
+    Header,
+    RxBuffer,
+    RxPacket,
+    RxRun, //
+};
+
+/// A locked socket that receives packets of one flow.
+pub(crate) trait Run {
+    /// What says which flow a packet is of.
+    type Header;
+    /// A packet.
+    type Packet;
+    /// What a packet leaves when its payload was copied.
+    type Buffer;
+
+    /// Is a packet of this flow?
+    fn is_same_flow(&self, hdr: &Self::Header) -> bool;
+
+    /// Can the socket take the packet, as it is at this moment?
+    fn admits(&self, hdr: &Self::Header) -> bool;
+
+    /// Gives the socket a packet that it can take.
+    fn take(&mut self, packet: Self::Packet) -> Option<Self::Buffer>;
+}
+
+impl Run for RxRun {
+    type Header = Header;
+    type Packet = RxPacket;
+    type Buffer = RxBuffer;
+
+    #[inline]
+    fn is_same_flow(&self, hdr: &Header) -> bool {
+        self.is_same_flow(hdr)
+    }
+
+    #[inline]
+    fn admits(&self, hdr: &Header) -> bool {
+        self.admits(hdr)
+    }
+
+    #[inline]
+    fn take(&mut self, packet: RxPacket) -> Option<RxBuffer> {
+        self.take(packet)
+    }
+}
+
+/// The most that one uninterrupted hold of a socket lock receives.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// In packets, at least one.
+    pub(crate) packets: u32,
+    /// In bytes of payload.
+    pub(crate) bytes: u32,
+}
+
+/// Why a batch ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// There was no further packet.
+    Idle,
+    /// The next packet was of another flow.
+    Flow,
+    /// It had as many packets as is allowed.
+    Packets,
+    /// It had as many bytes as is allowed, or would have had more with the next packet.
+    Bytes,
+    /// The next packet was no stream payload.
+    Regular,
+    /// The socket would not take the next packet.
+    Refused,
+    /// The next packet was malformed.
+    Malformed,
+    /// Replies have to be sent first.
+    Replies,
+    /// Batching was switched off.
+    Off,
+}
+
+impl End {
+    /// The reason's number, for the tracepoint.
+    pub(crate) fn number(self) -> u32 {
+        // CAST: The discriminants are small and count up from zero.
+        self as u32
+    }
+}
+
+/// What a batch had when it ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Closed {
+    /// Packets, at least one.
+    pub(crate) packets: u32,
+    /// Bytes of their payload.
+    pub(crate) bytes: u32,
+}
+
+/// Consecutive packets of one flow, received in one hold of the socket's lock.
+///
+/// One owned value: closed, it owns nothing; open, it owns the [`Run`], and with it the socket
+/// lock and a counted reference. Dropped or closed it gives both up, the lock first.
+pub(crate) struct Batch<R: Run> {
+    run: Option<R>,
+    packets: u32,
+    bytes: u32,
+}
+
+impl<R: Run> Batch<R> {
+    /// A closed batch.
+    pub(crate) const fn new() -> Self {
+        Self {
+            run: None,
+            packets: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Does the batch own nothing?
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.run.is_none()
+    }
+
+    /// Why the batch has to end before this packet of `len` bytes, if so. A closed one need not.
+    #[inline]
+    pub(crate) fn refuses(&self, hdr: &R::Header, len: u32, limits: &Limits) -> Option<End> {
+        let run = self.run.as_ref()?;
+        if self.packets >= limits.packets {
+            Some(End::Packets)
+        } else if len > limits.bytes.saturating_sub(self.bytes) {
+            Some(End::Bytes)
+        } else if !run.is_same_flow(hdr) {
+            Some(End::Flow)
+        } else if !run.admits(hdr) {
+            Some(End::Refused)
+        } else {
+            None
+        }
+    }
+
+    /// Begins a batch. One that was open ends.
+    #[inline]
+    pub(crate) fn open(&mut self, run: R) {
+        self.close();
+        self.run = Some(run);
+    }
+
+    /// Gives a packet of `len` bytes to the batch, which must be open, and not refuse it.
+    #[inline]
+    pub(crate) fn take(&mut self, packet: R::Packet, len: u32) -> Option<R::Buffer> {
+        let run = self.run.as_mut()?;
+        self.packets += 1;
+        self.bytes = self.bytes.saturating_add(len);
+        run.take(packet)
+    }
+
+    /// Why the batch has to end although the next packet is not known, if so.
+    #[inline]
+    pub(crate) fn is_full(&self, limits: &Limits) -> Option<End> {
+        if self.packets >= limits.packets {
+            Some(End::Packets)
+        } else if self.bytes >= limits.bytes {
+            Some(End::Bytes)
+        } else {
+            None
+        }
+    }
+
+    /// Ends the batch, and says what it had, if it was open.
+    pub(crate) fn close(&mut self) -> Option<Closed> {
+        let run = self.run.take()?;
+        drop(run);
+        Some(Closed {
+            packets: core::mem::take(&mut self.packets),
+            bytes: core::mem::take(&mut self.bytes),
+        })
+    }
+}
