@@ -70,15 +70,6 @@ pub enum Call {
         /// Its name.
         name: String,
     },
-    /// Run an interactive shell on a terminal device until it ends.
-    Shell {
-        /// The job's number.
-        job: JobId,
-        /// The terminal, such as `/dev/hvc0`.
-        terminal: String,
-        /// Rows and columns of the user's terminal.
-        size: (u16, u16),
-    },
     /// Switch the machine off; no answer comes.
     PowerOff,
 }
@@ -102,8 +93,14 @@ pub enum WriteHow {
 pub enum Answer {
     /// Done; there is nothing to tell.
     Done,
-    /// A piece of a file; an empty one is its end.
-    Data(#[serde(with = "crate::bytes")] Vec<u8>),
+    /// A piece of a file.
+    Data {
+        /// The piece.
+        #[serde(with = "crate::bytes")]
+        data: Vec<u8>,
+        /// Whether the file ends with it.
+        end: bool,
+    },
 }
 
 /// Why the agent could not do as asked.

@@ -16,8 +16,6 @@ pub struct Command {
     pub argv: Vec<String>,
     /// Added to the agent's environment.
     pub env: Vec<(String, String)>,
-    /// The folder that is `/` to the program, if not the agent's own.
-    pub root: Option<String>,
 }
 
 /// Which of a program's outputs.

@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn takes_a_record_apart() {
-        let record = KlogRecord::parse("4,339,5140900,-;vsock: refused\n SUBSYSTEM=virtio\n").unwrap();
+        let record =
+            KlogRecord::parse("4,339,5140900,-;vsock: refused\n SUBSYSTEM=virtio\n").unwrap();
         assert_eq!(record.level, Level::WARNING);
         assert_eq!(record.sequence, 339);
         assert_eq!(record.text, "vsock: refused");

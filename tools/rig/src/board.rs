@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The board on which everything that happens to the machines of one boot is posted.
+//!
+//! Threads read the machines' ports and post; callers wait. A wait ends when what it is for has
+//! happened, when its time is over, or when *any* machine of the boot is in trouble, so that the fault
+//! of one is never mistaken for the slowness of another.
+
+use crate::error::{Error, Result};
+use crate::fault::Expected;
+use crate::journal::Journal;
+use proto::{Answer, Exit, Failure, Hello, JobId, KlogRecord, Note, Stream};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A machine without a heartbeat for so long has stopped. Emulation on a busy machine is slow, and a
+/// false alarm costs more than the wait.
+const BEAT_LIMIT: Duration = Duration::from_secs(20);
+/// A fault's last lines may follow for so long after its first, and so long after each other or after
+/// the machine's end.
+const FAULT_LIMIT: Duration = Duration::from_secs(4);
+const FAULT_PAUSE: Duration = Duration::from_millis(700);
+
+/// All machines of one boot.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    state: Mutex<Vec<SeatState>>,
+    changed: Condvar,
+}
+
+/// One machine's place on the board.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    board: Arc<Board>,
+    index: usize,
+    name: Arc<str>,
+}
+
+/// What is known of one machine.
+#[derive(Debug)]
+pub(crate) struct SeatState {
+    name: Arc<str>,
+    /// Whether its emulation is known to stop now and then.
+    stalls: bool,
+    pub(crate) console: Journal,
+    pub(crate) kernel: Journal,
+    pub(crate) klog: Vec<KlogRecord>,
+    pub(crate) klog_lost: bool,
+    pub(crate) hello: Option<Hello>,
+    pub(crate) replies: HashMap<u64, Result<Answer, Failure>>,
+    pub(crate) jobs: HashMap<JobId, JobState>,
+    last_id: u64,
+    beat: Heart,
+    gone: Option<(String, Instant)>,
+    /// Set when it is about to be switched off: then nothing about it is trouble.
+    pub(crate) leaving: bool,
+}
+
+/// What is known of a job.
+#[derive(Debug, Default)]
+pub(crate) struct JobState {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) exit: Option<Exit>,
+    /// The machine that this job is the QEMU of.
+    carries: Option<Seat>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Heart {
+    /// Not heard yet, or the machine is held on purpose.
+    Unwatched,
+    Beating(Instant),
+}
+
+impl Board {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Adds a machine. Its logs are `<name>-console.log` and `<name>-kernel.log` in `logs`.
+    pub(crate) fn seat(
+        self: &Arc<Self>,
+        name: &str,
+        stalls: bool,
+        logs: &Path,
+        expected: &Expected,
+    ) -> Result<Seat> {
+        let name: Arc<str> = name.into();
+        let journal =
+            |kind| Journal::create(logs.join(format!("{name}-{kind}.log")), expected.clone());
+        let seat = SeatState {
+            stalls,
+            console: journal("console")?,
+            kernel: journal("kernel")?,
+            klog: Vec::new(),
+            klog_lost: false,
+            hello: None,
+            replies: HashMap::new(),
+            jobs: HashMap::new(),
+            last_id: 0,
+            beat: Heart::Unwatched,
+            gone: None,
+            leaving: false,
+            name: name.clone(),
+        };
+        let mut state = self.lock();
+        state.push(seat);
+        let index = state.len() - 1;
+        drop(state);
+        Ok(Seat {
+            board: self.clone(),
+            index,
+            name,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<SeatState>> {
+        // A thread that panicked while posting left at worst a line unposted.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Looks at what is known now.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&SeatState) -> T) -> T {
+        look(&self.board.lock()[self.index])
+    }
+
+    /// Posts something.
+    pub(crate) fn post<T>(&self, post: impl FnOnce(&mut SeatState) -> T) -> T {
+        let mut state = self.board.lock();
+        let posted = post(&mut state[self.index]);
+        drop(state);
+        self.board.changed.notify_all();
+        posted
+    }
+
+    /// Waits until `done` makes something of this machine's state, for at most `timeout`.
+    pub(crate) fn wait<T>(
+        &self,
+        what: String,
+        timeout: Duration,
+        mut done: impl FnMut(&mut SeatState) -> Option<T>,
+    ) -> Result<T> {
+        let started = Instant::now();
+        let mut state = self.board.lock();
+        loop {
+            let settled = match trouble(&state) {
+                Trouble::None => true,
+                Trouble::Now(error) => return Err(error),
+                // Its last lines are still coming in; nothing else matters any more.
+                Trouble::Unfolding => false,
+            };
+            if settled {
+                if let Some(result) = done(&mut state[self.index]) {
+                    return Ok(result);
+                }
+            }
+            let elapsed = started.elapsed();
+            if settled && elapsed >= timeout {
+                let machine = self.name.to_string();
+                return Err(Error::TimedOut {
+                    machine,
+                    what,
+                    after: timeout,
+                });
+            }
+            // A second at most, because silence posts nothing: hearts are looked at from here.
+            let pause = match settled {
+                true => (timeout - elapsed).min(Duration::from_secs(1)),
+                false => Duration::from_millis(100),
+            };
+            let waited = self.board.changed.wait_timeout(state, pause);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Fails if any machine of the boot is in trouble.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.wait("nothing".into(), Duration::from_secs(1), |_| Some(()))
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.post(|seat| {
+            seat.last_id += 1;
+            seat.last_id
+        })
+    }
+
+    pub(crate) fn open_job(&self) -> JobId {
+        let id = JobId(self.next_id());
+        self.post(|seat| seat.jobs.insert(id, JobState::default()));
+        id
+    }
+
+    pub(crate) fn close_job(&self, id: JobId) {
+        self.post(|seat| seat.jobs.remove(&id));
+    }
+
+    /// Posts what an agent said.
+    pub(crate) fn note(&self, note: Note) {
+        let carried = match &note {
+            Note::Exit { job, exit } => self.look(|seat| seat.carried_by(*job, *exit)),
+            _ => None,
+        };
+        if let Some((carried, how)) = carried {
+            carried.gone(how);
+        }
+        self.post(|seat| match note {
+            Note::Hello(hello) => seat.hello = Some(hello),
+            Note::Reply { id, result } => drop(seat.replies.insert(id, result)),
+            Note::Output { job, stream, data } => {
+                // A job that nobody waits for any more may still be talking.
+                if let Some(job) = seat.jobs.get_mut(&job) {
+                    match stream {
+                        Stream::Out => job.stdout.extend(data),
+                        Stream::Err => job.stderr.extend(data),
+                    }
+                }
+            }
+            Note::Exit { job, exit } => {
+                if let Some(job) = seat.jobs.get_mut(&job) {
+                    job.exit = Some(exit);
+                }
+            }
+            Note::Klog(record) => {
+                seat.kernel.add(&record.to_string(), !record.from_user);
+                seat.klog.push(record);
+            }
+            Note::KlogLost => {
+                seat.kernel.add("(records were lost)", false);
+                seat.klog_lost = true;
+            }
+        });
+    }
+
+    /// Says that `job` is the QEMU of another machine, which is gone when it ends.
+    pub(crate) fn carry(&self, job: JobId, carried: Seat) {
+        self.post(|seat| {
+            if let Some(job) = seat.jobs.get_mut(&job) {
+                job.carries = Some(carried);
+            }
+        });
+    }
+
+    /// Posts a line of the console.
+    pub(crate) fn console(&self, line: &str) {
+        self.post(|seat| seat.console.add(line, true));
+    }
+
+    /// Posts a heartbeat.
+    pub(crate) fn beat(&self) {
+        self.post(|seat| seat.beat = Heart::Beating(Instant::now()));
+    }
+
+    /// Stops watching the heartbeat, until the next one comes: the machine is being held on purpose.
+    pub(crate) fn hold_heart(&self) {
+        self.post(|seat| seat.beat = Heart::Unwatched);
+    }
+
+    /// Posts that the machine, or something that it needs, has ended.
+    pub(crate) fn gone(&self, how: String) {
+        self.post(|seat| {
+            seat.gone.get_or_insert((how, Instant::now()));
+        });
+    }
+
+    /// Waits until the machine has ended.
+    pub(crate) fn wait_gone(&self, what: String, timeout: Duration) -> Result<()> {
+        self.wait(what, timeout, |seat| seat.gone.as_ref().map(|_| ()))
+    }
+}
+
+enum Trouble {
+    None,
+    Unfolding,
+    Now(Error),
+}
+
+/// What is wrong on the board: a kernel's fault before an end that it may have caused, and both before
+/// a silence.
+fn trouble(state: &[SeatState]) -> Trouble {
+    let present = || state.iter().filter(|seat| !seat.leaving);
+    if let Some(seat) = state.iter().find(|seat| seat.faulty().is_some()) {
+        return seat.fault();
+    }
+    if let Some((seat, (how, when))) = present().find_map(|seat| Some((seat, seat.gone.as_ref()?)))
+    {
+        if when.elapsed() < FAULT_PAUSE {
+            return Trouble::Unfolding;
+        }
+        return Trouble::Now(Error::MachineGone {
+            machine: seat.name.to_string(),
+            how: how.clone(),
+            tail: seat.console.tail(),
+            log: seat.console.path().into(),
+        });
+    }
+    let silent = present().find_map(|seat| match seat.beat {
+        Heart::Beating(last) => (last.elapsed() > BEAT_LIMIT).then(|| (seat, last.elapsed())),
+        Heart::Unwatched => None,
+    });
+    let Some((seat, silent)) = silent else {
+        return Trouble::None;
+    };
+    let (machine, log) = (seat.name.to_string(), seat.console.path().to_owned());
+    Trouble::Now(match seat.stalls {
+        true => Error::RigStalled {
+            machine,
+            silent,
+            log,
+        },
+        false => Error::MachineHung {
+            machine,
+            silent,
+            tail: seat.console.tail(),
+            log,
+        },
+    })
+}
+
+impl SeatState {
+    /// The machine whose QEMU this job was, and what there is to say of its end.
+    fn carried_by(&self, job: JobId, exit: Exit) -> Option<(Seat, String)> {
+        let job = self.jobs.get(&job)?;
+        let said = String::from_utf8_lossy(&job.stderr);
+        let how = format!("its QEMU ended ({exit}) {}", said.trim_end());
+        Some((job.carries.clone()?, how))
+    }
+
+    /// The log that tells of a fault; of two, the one that tells more of it.
+    fn faulty(&self) -> Option<&Journal> {
+        let faulty = [&self.console, &self.kernel];
+        let faulty = faulty
+            .into_iter()
+            .filter(|journal| journal.fault().is_some());
+        faulty.max_by_key(|journal| journal.tail().len())
+    }
+
+    fn fault(&self) -> Trouble {
+        let Some(journal) = self.faulty() else {
+            return Trouble::None;
+        };
+        let last = self.console.last().max(self.kernel.last());
+        let over = journal.fault_age().is_some_and(|age| age > FAULT_LIMIT);
+        if !over && last.elapsed() < FAULT_PAUSE {
+            return Trouble::Unfolding;
+        }
+        Trouble::Now(Error::KernelFault {
+            machine: self.name.to_string(),
+            line: journal.fault().unwrap_or_default().into(),
+            tail: journal.tail(),
+            log: journal.path().into(),
+        })
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tells from a line of a kernel's log whether something is badly wrong.
+
+use crate::error::{Error, Result};
+use regex::RegexSet;
+use std::sync::LazyLock;
+
+/// How kernels announce that they, or something in them, is broken.
+static FAULTS: LazyLock<RegexSet> = LazyLock::new(|| {
+    RegexSet::new([
+        r"Kernel panic - not syncing",
+        r"\bOops(: |\[)",
+        r"\bBUG: ",
+        r"\bkernel BUG at ",
+        r"\bWARNING: .*(CPU[:#]|possible |suspicious |inconsistent |still |held )",
+        r"general protection fault",
+        r"unable to handle (kernel|page fault)",
+        r"(double|stack segment) fault",
+        r"\brefcount_t: ",
+        r"list_(add|del) corruption",
+        r"\bUBSAN: ",
+        r"INFO: task .* blocked .*for more than",
+        r"\brcu: INFO: .*(stall|detected)",
+        r"\brcu: .*kthread starved",
+        r"unregister_netdevice: waiting for",
+        r"(Out of memory: Killed|invoked oom-killer)",
+    ])
+    .expect("the patterns are constant and valid")
+});
+
+/// Kernel messages that are no cause for alarm, as regular expressions.
+#[derive(Clone, Debug)]
+pub struct Expected(RegexSet);
+
+impl Default for Expected {
+    fn default() -> Self {
+        Expected(RegexSet::empty())
+    }
+}
+
+impl Expected {
+    /// Messages that match one of `patterns`.
+    pub fn new<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self> {
+        let set = RegexSet::new(patterns);
+        set.map(Expected)
+            .map_err(|error| Error::Setup(format!("not a regular expression: {error}")))
+    }
+
+    /// These and those of `other`.
+    pub fn and(&self, other: &Expected) -> Self {
+        let patterns = self.0.patterns().iter().chain(other.0.patterns());
+        Expected(RegexSet::new(patterns).expect("each was valid alone"))
+    }
+
+    /// What every kernel says that loads a module which its distribution did not sign.
+    pub fn out_of_tree_module() -> Self {
+        let patterns = [
+            r"loading out-of-tree module taints kernel",
+            r"module verification failed: signature and/or required key missing",
+        ];
+        Expected(RegexSet::new(patterns).expect("the patterns are constant and valid"))
+    }
+
+    /// Whether `text` is one of them.
+    pub fn covers(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+/// Whether a line of the kernel's log tells of a fault that nobody expected.
+pub(crate) fn is_fault(line: &str, expected: &Expected) -> bool {
+    FAULTS.is_match(line) && !expected.covers(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_recognised() {
+        for line in [
+            "[   12.1] Kernel panic - not syncing: Fatal exception",
+            "[   12.1] Oops: Oops: 0002 [#1] SMP NOPTI",
+            "BUG: kernel NULL pointer dereference, address: 0000000000000008",
+            "kernel BUG at net/vmw_vsock/virtio_transport.c:100!",
+            "WARNING: CPU: 1 PID: 77 at kernel/softirq.c:389 __local_bh_enable_ip+0x5d/0x70",
+            "WARNING: net/core/skbuff.c:7200 at skb_x+0x1/0x2, CPU#0: insmod/88",
+            "WARNING: possible circular locking dependency detected",
+            "INFO: task rmmod:81 blocked for more than 30 seconds.",
+            "rcu: INFO: rcu_preempt self-detected stall on CPU",
+            "watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [kworker/1:1:33]",
+            "refcount_t: underflow; use-after-free.",
+            "Oops: general protection fault, probably for non-canonical address",
+        ] {
+            assert!(is_fault(line, &Expected::default()), "{line}");
+        }
+    }
+
+    #[test]
+    fn ordinary_lines_are_not() {
+        for line in [
+            "virtio_vsock_rs: loading out-of-tree module taints kernel.",
+            "Spectre V2 : Mitigation: Retpolines",
+            "rcu: Preemptible hierarchical RCU implementation.",
+            "rcu: RCU restricting CPUs from NR_CPUS=8192 to nr_cpu_ids=2.",
+            "debug: no fault here",
+        ] {
+            assert!(!is_fault(line, &Expected::default()), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_expected_is_no_fault() {
+        let expected = Expected::new([r"task vsock_peer:\d+ blocked"]).unwrap();
+        let line = "INFO: task vsock_peer:81 blocked for more than 30 seconds.";
+        assert!(!is_fault(line, &expected));
+        assert!(!is_fault(
+            line,
+            &Expected::out_of_tree_module().and(&expected)
+        ));
+        assert!(is_fault(
+            "INFO: task rmmod:81 blocked for more than 30 seconds.",
+            &expected
+        ));
+        assert!(Expected::new(["("]).is_err());
+    }
+}

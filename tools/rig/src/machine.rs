@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One machine of a rig: a guest, the host VM of a nested rig, or this machine itself.
+
+mod files;
+mod klog;
+mod modules;
+mod power;
+
+pub use klog::Mark;
+pub use modules::ModuleInfo;
+
+use crate::board::Seat;
+use crate::error::{Error, Result};
+use crate::image::Manifest;
+use crate::job::{Job, Output, Program};
+use crate::link::Link;
+use crate::qemu::Qmp;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A machine whose agent answers.
+///
+/// Every method that waits fails as soon as any machine of the same boot is in trouble.
+#[derive(Debug)]
+pub struct Machine {
+    link: Link,
+    cid: u32,
+    manifest: Arc<Manifest>,
+    /// Neither this nor a terminal, if the machine is this one itself.
+    monitor: Option<Mutex<Qmp>>,
+    terminal: Option<Mutex<UnixStream>>,
+}
+
+impl Machine {
+    pub(crate) fn new(
+        link: Link,
+        cid: u32,
+        manifest: Arc<Manifest>,
+        monitor: Option<Qmp>,
+        terminal: Option<UnixStream>,
+    ) -> Self {
+        Machine {
+            link,
+            cid,
+            manifest,
+            monitor: monitor.map(Mutex::new),
+            terminal: terminal.map(Mutex::new),
+        }
+    }
+
+    /// What results and errors call it.
+    pub fn name(&self) -> &str {
+        self.seat().name()
+    }
+
+    /// Its vsock address.
+    pub fn cid(&self) -> u32 {
+        self.cid
+    }
+
+    /// Runs a program to its end; after `timeout` it is killed, and that is an error.
+    pub fn run(&self, program: impl Into<Program>, timeout: Duration) -> Result<Output> {
+        self.spawn(program)?.wait(timeout)
+    }
+
+    /// Starts a program.
+    pub fn spawn(&self, program: impl Into<Program>) -> Result<Job> {
+        Job::start(&self.link, program.into())
+    }
+
+    /// The monitor of the machine's QEMU; the machine itself has none on the kvm rig's host side.
+    pub fn monitor(&self) -> Result<MutexGuard<'_, Qmp>> {
+        let monitor = self.monitor.as_ref().ok_or_else(|| {
+            Error::Setup(format!(
+                "{} is not a virtual machine of ours and has no monitor",
+                self.name()
+            ))
+        })?;
+        Ok(monitor.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Fails if a machine of this boot is in trouble.
+    pub fn check(&self) -> Result<()> {
+        self.seat().check()
+    }
+
+    /// Gives the user's terminal a shell on the machine, until the shell ends or the user leaves with
+    /// Ctrl-].
+    pub fn shell(&self) -> Result<()> {
+        crate::terminal::attach(self, self.terminal.as_ref())
+    }
+
+    /// Whether it is a virtual machine of ours, whose kernel log is ours to write into and to watch.
+    fn is_virtual(&self) -> bool {
+        self.monitor.is_some()
+    }
+
+    pub(crate) fn seat(&self) -> &Seat {
+        self.link.seat()
+    }
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Virtual machines.
+
+mod launch;
+mod monitor;
+mod probe;
+mod spec;
+
+pub(crate) use launch::{BOOT_LIMIT, Ports, Vm, await_agent, connect};
+pub use monitor::Qmp;
+pub(crate) use probe::probe;
+pub(crate) use spec::{Backend, VmSpec, Wiring};

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! QEMU's monitor.
+
+use crate::error::{Error, IoContext as _, Result};
+use qapi::Stream;
+use qapi::qmp::QmpCommand;
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// QEMU answers at once, unless its machine stands still.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// A connection to the monitor of one virtual machine.
+pub struct Qmp {
+    machine: String,
+    qmp: qapi::Qmp<Stream<BufReader<UnixStream>, UnixStream>>,
+    greeted: bool,
+}
+
+impl Qmp {
+    /// Takes over the monitor's port. The greeting waits for the first command, because the QEMU behind
+    /// the port may start later than the port is there.
+    pub(crate) fn open(machine: &str, port: UnixStream) -> Result<Self> {
+        let what = || format!("set up the monitor of {machine}");
+        port.set_read_timeout(Some(ANSWER_LIMIT)).context(what)?;
+        port.set_write_timeout(Some(ANSWER_LIMIT)).context(what)?;
+        let input = BufReader::new(port.try_clone().context(what)?);
+        let qmp = qapi::Qmp::new(Stream::new(input, port));
+        Ok(Qmp {
+            machine: machine.into(),
+            qmp,
+            greeted: false,
+        })
+    }
+
+    /// Runs a command of `qapi::qmp`.
+    pub fn execute<C: QmpCommand + 'static>(&mut self, command: C) -> Result<C::Ok> {
+        if !self.greeted {
+            let what = || format!("greet the monitor of {}", self.machine);
+            self.qmp.handshake().context(what)?;
+            self.greeted = true;
+        }
+        self.qmp.execute(&command).map_err(|error| Error::Monitor {
+            machine: self.machine.clone(),
+            command: C::NAME.into(),
+            message: error.to_string(),
+        })
+    }
+
+    /// Runs a command of the monitor for people, and returns what it prints.
+    pub fn human(&mut self, line: &str) -> Result<String> {
+        self.execute(qapi::qmp::human_monitor_command {
+            command_line: line.into(),
+            cpu_index: None,
+        })
+    }
+}
+
+impl std::fmt::Debug for Qmp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Qmp")
+            .field("machine", &self.machine)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A rig: everything that is the same for each of its boots.
+
+mod hosted;
+mod kvm;
+mod nested;
+mod wire;
+
+use crate::checkout::RunDir;
+use crate::choose::{Accelerator, RigKind};
+use crate::error::Result;
+use crate::fault::Expected;
+use crate::image::{Image, ImageSpec};
+use crate::kernel::Kernel;
+use crate::pair::Pair;
+use crate::programs::Programs;
+use crate::progress::Progress;
+use std::path::PathBuf;
+
+/// What a rig is made of.
+#[derive(Clone, Debug)]
+pub struct RigConfig {
+    /// The kernel of every virtual machine.
+    pub kernel: Kernel,
+    /// The agent, the traffic program and the wire.
+    pub programs: Programs,
+    /// What runs the code of the wire rig's guests; the other rigs have no choice.
+    pub accelerator: Accelerator,
+    /// Modules of our own that [`crate::Machine::insmod`] is to find, besides the kernel's.
+    pub modules: Vec<PathBuf>,
+    /// More files for the guests: where they are here, and where they are to be there. The kernel's
+    /// vsock tests and the traffic program are in `PATH` on each side without being named.
+    pub files: Vec<(PathBuf, String)>,
+    /// More options of `vsock-wire`, for the wire rig.
+    pub wire_options: Vec<String>,
+    /// Virtual CPUs of the guest under test.
+    pub cpus: u32,
+    /// Its memory in MiB.
+    pub memory: u32,
+    /// Kernel messages that look like a fault and are none.
+    pub expected: Expected,
+}
+
+/// A rig that can be booted any number of times.
+#[derive(Debug)]
+pub struct Rig {
+    kind: RigKind,
+    config: RigConfig,
+    run: RunDir,
+    image: Image,
+    /// The image of the nested rig's host VM, which holds that of its guest.
+    host_image: Option<Image>,
+}
+
+impl RigConfig {
+    /// The usual: two CPUs, 512 MiB, emulated.
+    pub fn new(kernel: &Kernel, programs: &Programs) -> Self {
+        RigConfig {
+            kernel: kernel.clone(),
+            programs: programs.clone(),
+            accelerator: Accelerator::Tcg,
+            modules: Vec::new(),
+            files: Vec::new(),
+            wire_options: Vec::new(),
+            cpus: 2,
+            memory: 512,
+            expected: Expected::default(),
+        }
+    }
+
+    /// Adds a module of our own.
+    pub fn module(mut self, path: impl Into<PathBuf>) -> Self {
+        self.modules.push(path.into());
+        self
+    }
+}
+
+impl Rig {
+    /// Makes the guests' image. Logs of all boots go to `run`.
+    pub fn open(
+        kind: RigKind,
+        config: RigConfig,
+        run: &RunDir,
+        progress: &Progress,
+    ) -> Result<Self> {
+        let step = progress.step(format!("making the image of the {kind} rig's guests"));
+        let spec = ImageSpec {
+            kernel: &config.kernel,
+            programs: &config.programs,
+            own_modules: &config.modules,
+            files: &config.files,
+        };
+        let image = Image::build(&spec, &run.path().join(format!("{kind}-guest.cpio")))?;
+        let host_image = match kind {
+            RigKind::Nested => Some(nested::host_image(&spec, &image, run)?),
+            RigKind::Wire | RigKind::Kvm => None,
+        };
+        step.done();
+        Ok(Rig {
+            kind,
+            config,
+            run: run.clone(),
+            image,
+            host_image,
+        })
+    }
+
+    /// Which kind it is.
+    pub fn kind(&self) -> RigKind {
+        self.kind
+    }
+
+    /// Where logs go.
+    pub fn run(&self) -> &RunDir {
+        &self.run
+    }
+
+    /// Boots both machines and waits until their agents answer. No vsock driver is loaded yet.
+    pub fn boot(&self, progress: &Progress) -> Result<Pair> {
+        let step = progress.step(format!("booting the {} rig", self.kind));
+        let logs = self.run.subfolder(&self.kind.to_string())?;
+        let parts = match self.kind {
+            RigKind::Wire => wire::boot(self, &logs, &step)?,
+            RigKind::Nested => nested::boot(self, &logs, &step)?,
+            RigKind::Kvm => kvm::boot(self, &logs, &step)?,
+        };
+        step.done();
+        Ok(Pair::new(self.kind, parts))
+    }
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The nested rig: a host VM by emulation, with the lab root for its programs, and under its KVM the
+//! guest, with the real vhost-vsock device.
+//!
+//! The guest's QEMU runs in the host VM. Its character devices lead to ports of the host VM, and from
+//! there to the lab: the guest is reached without help from any program in between.
+
+use super::Rig;
+use super::hosted::{self, SETUP_LIMIT};
+use crate::board::{Board, Seat};
+use crate::checkout::RunDir;
+use crate::choose::Accelerator;
+use crate::error::{Error, Result};
+use crate::image::{Image, ImageSpec};
+use crate::job::{Job, Program};
+use crate::machine::Machine;
+use crate::pair::Parts;
+use crate::process::Process;
+use crate::progress::Step;
+use crate::qemu::{self, BOOT_LIMIT, Backend, Ports, Vm, VmSpec, Wiring};
+use crate::sockets::SocketDir;
+use std::collections::HashMap;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+const GUEST_CID: u32 = 3;
+/// What the guest's QEMU boots, in the host VM's image.
+const GUEST_KERNEL: &str = "/guest/vmlinuz";
+const GUEST_IMAGE: &str = "/guest/guest.cpio";
+/// Where the host VM has the lab root, and where that has `/guest`.
+const ROOT: &str = "/root";
+const GUEST_FOLDER: &str = "/mnt";
+/// The port of the host VM that is forwarded to the guest's servers.
+const FORWARDED_PORT: u16 = 5555;
+/// The host VM's memory in MiB, besides the guest's.
+const HOST_MEMORY: u32 = 3584;
+/// The names of the guest's character devices, as ports of the host VM.
+const PORTS: [&str; 5] = ["console", "agent", "beat", "terminal", "monitor"];
+
+/// Makes the host VM's image: the guests' own, and in it what the guest boots.
+pub(super) fn host_image(spec: &ImageSpec<'_>, guest: &Image, run: &RunDir) -> Result<Image> {
+    let mut files = spec.files.to_vec();
+    files.push((spec.kernel.image(), GUEST_KERNEL.into()));
+    files.push((guest.path().into(), GUEST_IMAGE.into()));
+    let spec = ImageSpec {
+        files: &files,
+        ..*spec
+    };
+    Image::build(&spec, &run.path().join("nested-host.cpio"))
+}
+
+pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
+    let board = Board::new();
+    let sockets = SocketDir::new()?;
+    let seat = |name| board.seat(name, true, logs, &rig.config.expected);
+    let (host_seat, guest_seat) = (seat("host")?, seat("dut")?);
+    let share = start_share(&sockets, &host_seat, logs)?;
+
+    step.detail("booting the host VM");
+    let spec = host_spec(rig, &sockets)?;
+    let ports = Ports::listen(&sockets, "host")?;
+    let guest_ports = Ports::listen(&sockets, "dut")?;
+    let mut wiring = ports.wiring();
+    let guest_sockets = guest_ports.wiring().all();
+    wiring.more = PORTS
+        .iter()
+        .zip(guest_sockets)
+        .map(|(name, port)| (port_name(name), port))
+        .collect();
+    let (vm, connected) = Vm::start(&spec, ports, &wiring, &host_seat, logs)?;
+    let guest_connected = guest_ports.accept(&host_seat)?;
+    let host = qemu::connect(
+        &host_seat,
+        connected,
+        hosted::HOST_CID,
+        rig.host_image()?.manifest(),
+    )?;
+    qemu::await_agent(&host, BOOT_LIMIT)?;
+    ready_host(&host)?;
+
+    step.detail("booting the guest under the host VM's KVM");
+    let dut = qemu::connect(
+        &guest_seat,
+        guest_connected,
+        GUEST_CID,
+        rig.image.manifest(),
+    )?;
+    let guest = start_guest(rig, &host, &guest_seat)?;
+    qemu::await_agent(&dut, BOOT_LIMIT)?;
+    hosted::bring_up_network(&dut, hosted::GUEST_ADDRESS)?;
+    let (to_dut, to_far) = hosted::control_paths(FORWARDED_PORT, hosted::CONTROL_PORT);
+    Ok(Parts {
+        dut,
+        far: host,
+        to_dut,
+        to_far,
+        carriers: vec![
+            Box::new(guest),
+            Box::new(vm),
+            Box::new(share),
+            Box::new(sockets),
+        ],
+    })
+}
+
+/// Serves the lab root, read-only. The socket listens before the server runs, so QEMU may connect at
+/// any time.
+fn start_share(sockets: &SocketDir, seat: &Seat, logs: &Path) -> Result<Process> {
+    use crate::error::IoContext as _;
+    let path = sockets.path("root");
+    let listener = UnixListener::bind(&path).context(|| format!("listen on {}", path.display()))?;
+    let mut command = Command::new("/usr/libexec/virtiofsd");
+    command.args([
+        "--fd=0",
+        "--sandbox=none",
+        "--readonly",
+        "--cache=always",
+        "--log-level=warn",
+    ]);
+    command.arg("--shared-dir").arg(lab_root()?);
+    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(listener)));
+    let watched = seat.clone();
+    Process::start(
+        &mut command,
+        &logs.join("virtiofsd.log"),
+        move |status: ExitStatus| {
+            watched.gone(format!(
+                "its file server ended ({status}); see virtiofsd.log"
+            ));
+        },
+    )
+}
+
+/// The lab root without what is mounted on it, as `tools/labroot.sh` shows it.
+fn lab_root() -> Result<PathBuf> {
+    let root = PathBuf::from("/lab/root");
+    if root.join("usr/bin").is_dir() {
+        return Ok(root);
+    }
+    Err(Error::Setup(
+        "the nested rig runs in the lab root; start this with `tools/labroot.sh run …`".into(),
+    ))
+}
+
+fn host_spec(rig: &Rig, sockets: &SocketDir) -> Result<VmSpec> {
+    let mut spec = VmSpec {
+        name: "host".into(),
+        accelerator: Accelerator::Tcg,
+        cpu: "max,+svm".into(),
+        cpus: 2,
+        memory: HOST_MEMORY + rig.config.memory,
+        kernel: rig.config.kernel.image(),
+        initrd: rig.host_image()?.path().into(),
+        cmdline: String::new(),
+        options: Vec::new(),
+    };
+    spec.option(
+        "-chardev",
+        format!("socket,id=root,path={}", sockets.path("root").display()),
+    );
+    spec.option("-device", "vhost-user-fs-pci,chardev=root,tag=root");
+    Ok(spec)
+}
+
+/// Loads what makes the host VM a host, and lays out the lab root for the guest's QEMU.
+fn ready_host(host: &Machine) -> Result<()> {
+    let none: &[&str] = &[];
+    host.insmod("kvm_amd", none)?;
+    host.insmod("vhost_vsock", none)?;
+    let script = format!(
+        "ip link set lo up\n\
+         mkdir -p {ROOT}\n\
+         mount -t virtiofs -o ro root {ROOT}\n\
+         for folder in dev proc sys; do mount -o bind /$folder {ROOT}/$folder; done\n\
+         mount -t tmpfs tmp {ROOT}/tmp\n\
+         mount -t tmpfs run {ROOT}/run\n\
+         mount -o bind /guest {ROOT}{GUEST_FOLDER}\n\
+         test -c /dev/kvm -a -c /dev/vhost-vsock\n"
+    );
+    host.run(["sh", "-exc", &script], SETUP_LIMIT)?.success()?;
+    Ok(())
+}
+
+fn start_guest(rig: &Rig, host: &Machine, seat: &Seat) -> Result<Job> {
+    let config = &rig.config;
+    let inside = |path: &str| PathBuf::from(path.replacen("/guest", GUEST_FOLDER, 1));
+    let mut spec = VmSpec {
+        name: "dut".into(),
+        accelerator: Accelerator::Kvm,
+        // With the TSC deadline timer, the emulated guest stalls far more often.
+        cpu: "host,-tsc-deadline".into(),
+        cpus: config.cpus,
+        memory: config.memory,
+        kernel: inside(GUEST_KERNEL),
+        initrd: inside(GUEST_IMAGE),
+        cmdline: String::new(),
+        options: Vec::new(),
+    };
+    hosted::add_devices(&mut spec, GUEST_CID, FORWARDED_PORT);
+    let mut arguments = vec!["qemu-system-x86_64".to_owned()];
+    arguments.extend(spec.arguments(&guest_wiring(host)?));
+    let job = host.spawn(Program::from(arguments).root(ROOT))?;
+    job.carries(seat);
+    Ok(job)
+}
+
+/// The wiring of the guest's QEMU: each character device leads to the host VM's port for it.
+fn guest_wiring(host: &Machine) -> Result<Wiring> {
+    let script = "cd /sys/class/virtio-ports; for port in *; do echo $port $(cat $port/name); done";
+    let listed = host
+        .run(["sh", "-c", script], SETUP_LIMIT)?
+        .success()?
+        .text();
+    let devices: HashMap<&str, &str> = listed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(device, name)| (name.trim(), device))
+        .collect();
+    let port = |name: &str| match devices.get(port_name(name).as_str()) {
+        Some(device) => Ok(Backend::Port(format!("/dev/{device}"))),
+        None => Err(Error::Setup(format!(
+            "the host VM has no port for the guest's {name}: {listed}"
+        ))),
+    };
+    let [console, agent, beat, terminal, monitor] = PORTS.map(port);
+    Ok(Wiring {
+        console: console?,
+        agent: agent?,
+        beat: beat?,
+        terminal: terminal?,
+        monitor: monitor?,
+        more: Vec::new(),
+    })
+}
+
+fn port_name(device: &str) -> String {
+    format!("lab.guest.{device}")
+}
+
+impl Rig {
+    fn host_image(&self) -> Result<&Image> {
+        let image = self.host_image.as_ref();
+        image.ok_or_else(|| Error::Setup("this rig was not opened as a nested one".into()))
+    }
+}
