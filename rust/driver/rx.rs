@@ -4,6 +4,7 @@
 
 pub(crate) mod batch;
 mod ring;
+mod run;
 
 use self::{
     batch::{

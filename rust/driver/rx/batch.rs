@@ -4,13 +4,6 @@
 //!
 //! This is policy alone: what a batch holds is a [`Run`], which tests replace.
 
-use vsock_kernel::vsock::{
-    Header,
-    RxBuffer,
-    RxPacket,
-    RxRun, //
-};
-
 /// A locked socket that receives packets of one flow.
 pub(crate) trait Run {
     /// What says which flow a packet is of.
@@ -28,27 +21,6 @@ pub(crate) trait Run {
 
     /// Gives the socket a packet that it can take.
     fn take(&mut self, packet: Self::Packet) -> Option<Self::Buffer>;
-}
-
-impl Run for RxRun {
-    type Header = Header;
-    type Packet = RxPacket;
-    type Buffer = RxBuffer;
-
-    #[inline]
-    fn is_same_flow(&self, hdr: &Header) -> bool {
-        self.is_same_flow(hdr)
-    }
-
-    #[inline]
-    fn admits(&self, hdr: &Header) -> bool {
-        self.admits(hdr)
-    }
-
-    #[inline]
-    fn take(&mut self, packet: RxPacket) -> Option<RxBuffer> {
-        self.take(packet)
-    }
 }
 
 /// The most that one uninterrupted hold of a socket lock receives.
@@ -179,5 +151,114 @@ impl<R: Run> Batch<R> {
             packets: core::mem::take(&mut self.packets),
             bytes: core::mem::take(&mut self.bytes),
         })
+    }
+}
+
+#[kernel::macros::kunit_tests(virtio_vsock_rs_batch)]
+mod tests {
+    use super::*;
+
+    /// A header or packet of flow `.0`, with `.1` bytes.
+    type Fake = (u32, u32);
+
+    /// A socket of flow 1 with room for `room` bytes; small packets are copied.
+    struct Socket {
+        room: u32,
+    }
+
+    impl Run for Socket {
+        type Header = Fake;
+        type Packet = Fake;
+        type Buffer = ();
+
+        fn is_same_flow(&self, hdr: &Fake) -> bool {
+            hdr.0 == 1
+        }
+
+        fn admits(&self, hdr: &Fake) -> bool {
+            hdr.1 <= self.room
+        }
+
+        fn take(&mut self, packet: Fake) -> Option<()> {
+            self.room -= packet.1;
+            (packet.1 < 10).then_some(())
+        }
+    }
+
+    const LIMITS: Limits = Limits {
+        packets: 3,
+        bytes: 100,
+    };
+
+    /// A batch that has taken packets of these lengths, of a socket with room for `room` bytes.
+    fn batch(room: u32, lengths: &[u32]) -> Batch<Socket> {
+        let mut batch = Batch::new();
+        batch.open(Socket { room });
+        for len in lengths {
+            batch.take((1, *len), *len);
+        }
+        batch
+    }
+
+    #[test]
+    fn a_closed_batch_owns_and_refuses_nothing() {
+        let mut batch = Batch::<Socket>::new();
+        assert!(batch.is_closed());
+        assert!(batch.refuses(&(2, 1000), 1000, &LIMITS).is_none());
+        assert!(batch.is_full(&LIMITS).is_none());
+        assert!(batch.take((1, 1), 1).is_none());
+        assert!(batch.close().is_none());
+    }
+
+    #[test]
+    fn every_reason_to_end_is_found() {
+        let table: [(u32, &[u32], Fake, Option<End>); 9] = [
+            (1000, &[10], (1, 90), None),
+            (1000, &[10], (1, 91), Some(End::Bytes)),
+            (1000, &[100], (1, 1), Some(End::Bytes)),
+            (1000, &[10], (2, 10), Some(End::Flow)),
+            (20, &[10], (1, 10), None),
+            (20, &[10], (1, 11), Some(End::Refused)),
+            (1000, &[1, 1, 1], (1, 1), Some(End::Packets)),
+            (1000, &[10], (1, u32::MAX), Some(End::Bytes)),
+            // Another flow's packet says nothing about this socket's room.
+            (10, &[10], (2, 10), Some(End::Flow)),
+        ];
+        for (room, lengths, next, end) in table {
+            assert!(batch(room, lengths).refuses(&next, next.1, &LIMITS) == end);
+        }
+    }
+
+    #[test]
+    fn a_full_batch_says_so_before_the_next_packet() {
+        assert!(batch(1000, &[1, 1]).is_full(&LIMITS).is_none());
+        assert!(batch(1000, &[1, 1, 1]).is_full(&LIMITS) == Some(End::Packets));
+        assert!(batch(1000, &[99]).is_full(&LIMITS).is_none());
+        assert!(batch(1000, &[100]).is_full(&LIMITS) == Some(End::Bytes));
+    }
+
+    #[test]
+    fn closing_counts_and_begins_anew() {
+        let mut batch = batch(1000, &[10, 20]);
+        let closed = Closed {
+            packets: 2,
+            bytes: 30,
+        };
+        assert!(batch.close() == Some(closed));
+        assert!(batch.is_closed());
+        batch.open(Socket { room: 1 });
+        batch.take((1, 1), 1);
+        let closed = Closed {
+            packets: 1,
+            bytes: 1,
+        };
+        assert!(batch.close() == Some(closed));
+    }
+
+    #[test]
+    fn buffers_of_copied_packets_come_back() {
+        let mut batch = batch(1000, &[]);
+        assert!(batch.take((1, 9), 9).is_some());
+        assert!(batch.take((1, 10), 10).is_none());
     }
 }
