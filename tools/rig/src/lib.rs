@@ -44,6 +44,7 @@ pub use error::{Error, Result};
 pub use fault::Expected;
 pub use job::{Job, Output, Program};
 pub use kernel::{Kernel, TestPrograms};
+pub use logged::logged;
 pub use machine::{Machine, Mark, ModuleInfo};
 pub use pair::{ControlPath, Pair, Side};
 pub use programs::Programs;

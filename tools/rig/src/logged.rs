@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 const TAIL: usize = 20;
 
 /// Runs a command, adds what it says to `log`, and shows its last line as the step's detail.
-pub(crate) fn logged(command: &mut Command, log: &Path, step: &Step) -> Result<()> {
+pub fn logged(command: &mut Command, log: &Path, step: &Step) -> Result<()> {
     let mut shell = Command::new("sh");
     // One pipe for both outputs keeps their order.
     shell.args(["-c", "exec \"$@\" 2>&1", "sh"]);
