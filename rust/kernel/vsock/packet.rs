@@ -76,11 +76,13 @@ impl RxBuffer {
         if used > RX_BUF_LEN {
             return Err((Self::reset(self.0), Malformed::Long));
         }
-        // CAST: `Header` has no alignment and any bytes are a valid one.
+        // Words, as a volatile read of a `Header`, which has no alignment, would go byte by byte.
         //
-        // SAFETY: By the type invariant the buffer begins with room for a header. The read is
-        // volatile so that all that is checked is what was read here.
-        let hdr = unsafe { self.0.head().cast::<Header>().read_volatile() };
+        // SAFETY: By the type invariant the buffer begins with room for a header, and the buffer
+        // of an skb is aligned to more than a word. The read is volatile so that all that is
+        // checked is what was read here.
+        let words = unsafe { self.0.head().cast::<[u32; 11]>().read_volatile() };
+        let hdr: Header = zerocopy::transmute!(words);
         let len = hdr.payload_len();
         if len > used - HEADER_LEN {
             return Err((Self::reset(self.0), Malformed::Payload));
