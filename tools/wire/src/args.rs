@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use clap::{Parser, ValueEnum};
 
+use crate::service::spec::ServiceSpec;
+
 /// A wire between virtual machines: a vhost-user vsock device that passes the
 /// packets of each guest to the guest they are addressed to.
 ///
@@ -33,6 +35,13 @@ pub struct Args {
     /// The largest ring a guest may set up, a power of two
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = queue_size)]
     pub queue_size: u16,
+
+    /// A service of the host at CID 2, for each guest: KIND is sink, source, echo or
+    /// ping-pong, and the options are size=BYTES (of a packet), bytes=BYTES (in all;
+    /// the last two for sources and ping-pongs), buffer=BYTES (announced to the
+    /// guest), used-batch=on|off|N (as --used-batch, for this service's packets)
+    #[arg(long = "service", value_name = "KIND=PORT[,OPTION=VALUE…]")]
+    pub services: Vec<ServiceSpec>,
 
     /// How many used entries of an RX queue are published at once: all of a
     /// round's (on), each by itself (off), or at most N
@@ -157,6 +166,14 @@ impl Args {
                 port.socket.display()
             );
         }
+        let mut service_ports = HashSet::new();
+        for service in &self.services {
+            anyhow::ensure!(
+                service_ports.insert(service.port),
+                "port {} is given to two services; each needs its own",
+                service.port
+            );
+        }
         Ok(())
     }
 }
@@ -218,6 +235,13 @@ mod tests {
             &["--port", "cid=3,socket=/a", "--port", "cid=4,socket=/a"],
             "socket /a",
         );
+    }
+
+    #[test]
+    fn services_have_ports_of_their_own() {
+        let port = ["--port", "cid=3,socket=/a"];
+        let both = [&port[..], &["--service", "sink=7", "--service", "echo=7"]].concat();
+        refused(&both, "port 7");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::io::{Read, Write};
 
+use bytes::Bytes;
 use vm_memory::{GuestMemoryLoadGuard, GuestMemoryMmap};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -32,7 +33,7 @@ pub enum Malformed {
 
 /// Read the packet in a chain of a TX queue. Header and payload are read once:
 /// what the guest writes there afterwards changes nothing.
-pub fn read_packet(chain: &Chain, memory: &Mapped) -> Result<(Header, Vec<u8>), Malformed> {
+pub fn read_packet(chain: &Chain, memory: &Mapped) -> Result<(Header, Bytes), Malformed> {
     if chain.clone().writable().next().is_some() {
         return Err(Malformed::Descriptors);
     }
@@ -58,7 +59,7 @@ pub fn read_packet(chain: &Chain, memory: &Mapped) -> Result<(Header, Vec<u8>), 
     }
     let mut payload = vec![0; len];
     reader.read_exact(&mut payload).map_err(unreadable)?;
-    Ok((header, payload))
+    Ok((header, payload.into()))
 }
 
 /// An empty buffer of an RX queue.

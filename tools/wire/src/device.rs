@@ -67,6 +67,21 @@ impl Device {
     fn wire(&self) -> MutexGuard<'_, Wire> {
         self.wire.lock().expect("no thread panics with the wire")
     }
+
+    /// Tell the wire something, then do the work that follows, with breaks in
+    /// which others have a chance to tell it theirs.
+    fn tell(&self, news: impl FnOnce(&mut Wire)) {
+        news(&mut self.wire());
+        work(&self.wire);
+    }
+}
+
+/// Work until there is nothing to do for any guest.
+pub fn work(wire: &Mutex<Wire>) {
+    let locked = || wire.lock().expect("no thread panics with the wire");
+    while locked().work() {
+        std::thread::yield_now();
+    }
 }
 
 impl Drop for Device {
@@ -110,9 +125,10 @@ impl VhostUserBackend for Device {
     }
 
     fn reset_device(&self) {
-        let mut wire = self.wire();
-        wire.stop(self.port, Side::Rx);
-        wire.stop(self.port, Side::Tx);
+        self.tell(|wire| {
+            wire.stop(self.port, Side::Rx);
+            wire.stop(self.port, Side::Tx);
+        });
     }
 
     fn set_event_idx(&self, _enabled: bool) {
@@ -142,11 +158,8 @@ impl VhostUserBackend for Device {
     }
 
     fn stop_vring(&self, queue: u32) -> io::Result<()> {
-        match queue {
-            0 => self.wire().stop(self.port, Side::Rx),
-            1 => self.wire().stop(self.port, Side::Tx),
-            _ => return Err(io::ErrorKind::InvalidInput.into()),
-        }
+        let side = side_of(queue)?;
+        self.tell(|wire| wire.stop(self.port, side));
         Ok(())
     }
 
@@ -157,12 +170,16 @@ impl VhostUserBackend for Device {
         queues: &[Vring],
         _thread: usize,
     ) -> io::Result<()> {
-        let side = match event {
-            0 => Side::Rx,
-            1 => Side::Tx,
-            _ => return Err(io::ErrorKind::InvalidInput.into()),
-        };
-        self.wire().kick(self.port, side, queues, &self.memory);
+        let side = side_of(event.into())?;
+        self.tell(|wire| wire.kick(self.port, side, queues, &self.memory));
         Ok(())
+    }
+}
+
+fn side_of(queue: u32) -> io::Result<Side> {
+    match queue {
+        0 => Ok(Side::Rx),
+        1 => Ok(Side::Tx),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }

@@ -21,6 +21,13 @@ pub const FLAG_EOM: u32 = 1 << 0;
 /// `VIRTIO_VSOCK_SEQ_EOR`: the message ends a record.
 pub const FLAG_EOR: u32 = 1 << 1;
 
+/// `VIRTIO_VSOCK_SHUTDOWN_RCV`: the sender of this will receive no more.
+pub const SHUTDOWN_RCV: u32 = 1 << 0;
+/// `VIRTIO_VSOCK_SHUTDOWN_SEND`: the sender of this will send no more.
+pub const SHUTDOWN_SEND: u32 = 1 << 1;
+/// Both: the connection is over once this is confirmed with a reset.
+pub const SHUTDOWN_BOTH: u32 = SHUTDOWN_RCV | SHUTDOWN_SEND;
+
 /// The operation codes of virtio-vsock.
 pub mod op {
     /// Ask for a connection.

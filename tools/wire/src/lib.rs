@@ -5,8 +5,9 @@
 //! to others, in order, nothing merged, nothing lost. A receiver without room
 //! holds back its senders' TX descriptors, and nobody else's. What goes where
 //! ([`route`]) and how packets are split ([`packet`]) is decided without a
-//! guest at hand; [`queue`] and [`chain`] reach into guest memory; [`device`]
-//! and [`serve`] speak vhost-user with QEMU.
+//! guest at hand; [`service`] is what the host itself offers to its guests; [`queue`]
+//! and [`chain`] reach into guest memory; [`device`] and [`serve`] speak
+//! vhost-user with QEMU.
 
 pub mod args;
 pub mod chain;
@@ -18,6 +19,7 @@ pub mod queue;
 pub mod route;
 mod run;
 pub mod serve;
+pub mod service;
 pub mod socket;
 pub mod stats;
 pub mod wire;

@@ -3,6 +3,9 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
+
+use crate::args::UsedBatch;
 use crate::header::{FLAG_EOM, FLAG_EOR, Header};
 use crate::route::PortId;
 
@@ -21,10 +24,11 @@ pub struct Origin {
 #[derive(Debug)]
 pub struct Packet {
     header: Header,
-    payload: Vec<u8>,
+    payload: Bytes,
     delivered: usize,
     fragments: u32,
     origin: Option<Origin>,
+    used_batch: Option<UsedBatch>,
 }
 
 /// What goes into one buffer of the receiver: a header of its own and a piece
@@ -39,7 +43,7 @@ pub struct Fragment {
 
 impl Packet {
     /// A packet with its payload; `header.len` has been checked to say its size.
-    pub fn new(header: Header, payload: Vec<u8>, origin: Option<Origin>) -> Self {
+    pub fn new(header: Header, payload: Bytes, origin: Option<Origin>) -> Self {
         debug_assert_eq!(header.len.get() as usize, payload.len());
         Packet {
             header,
@@ -47,7 +51,19 @@ impl Packet {
             delivered: 0,
             fragments: 0,
             origin,
+            used_batch: None,
         }
+    }
+
+    /// The same packet, its used entries published in this way instead of the
+    /// device's.
+    pub fn with_used_batch(self, used_batch: Option<UsedBatch>) -> Self {
+        Packet { used_batch, ..self }
+    }
+
+    /// How to publish its used entries, if not as all others.
+    pub fn used_batch(&self) -> Option<UsedBatch> {
+        self.used_batch
     }
 
     /// The header as the sender wrote it.
@@ -56,7 +72,7 @@ impl Packet {
     }
 
     /// All payload, delivered or not.
-    pub fn payload(&self) -> &[u8] {
+    pub fn payload(&self) -> &Bytes {
         &self.payload
     }
 

@@ -8,6 +8,8 @@ use crate::chain::{Buffer, read_packet};
 use crate::packet::{Origin, Packet};
 use crate::queue::{Broken, GuestQueue, Memory, Vring};
 use crate::route::PortId;
+use crate::service::host::{Heard, Host};
+use crate::service::spec::ServiceSpec;
 use crate::stats::{PortReport, PortStats};
 
 /// Packets taken from one guest before the others have their turn.
@@ -17,6 +19,8 @@ const COLLECT_BYTES: usize = 512 * 1024;
 /// Buffers filled for one guest before the others have their turn.
 const DELIVER_BUFFERS: usize = 256;
 
+/// Packets of the host that may wait for one guest.
+const HOST_PACKETS: usize = 256;
 /// Packets without a chain that may wait for one guest: the last ones of
 /// guests that are gone.
 const MAX_ORPHANS: usize = 1024;
@@ -41,6 +45,7 @@ pub struct Port {
     spec: PortSpec,
     used_batch: UsedBatch,
     link: Option<Link>,
+    host: Host,
     /// Packets to the guest, oldest first. Bounded, because the chain that each
     /// came from is held, and nobody can have more chains than its ring.
     inbox: VecDeque<Packet>,
@@ -62,11 +67,12 @@ pub struct Port {
 
 impl Port {
     /// A port that no guest uses yet.
-    pub fn new(spec: PortSpec, used_batch: UsedBatch) -> Self {
+    pub fn new(spec: PortSpec, used_batch: UsedBatch, services: &[ServiceSpec]) -> Self {
         Port {
             spec,
             used_batch,
             link: None,
+            host: Host::new(services),
             inbox: VecDeque::new(),
             counted_held: 0,
             holding: 0,
@@ -97,6 +103,11 @@ impl Port {
     /// Whether packets wait for the guest, and it may have room for them.
     pub fn has_rx_work(&self) -> bool {
         !self.inbox.is_empty() && !self.rx_empty
+    }
+
+    /// Whether the host has packets for the guest, and they may wait here.
+    pub fn has_host_work(&self) -> bool {
+        self.host.has_output() && self.inbox.len() < HOST_PACKETS && !self.rx_empty && self.is_up()
     }
 
     /// Whether chains wait to be given back.
@@ -141,6 +152,23 @@ impl Port {
         self.inbox.push_back(packet);
         if self.rx_empty {
             self.count_held();
+        }
+    }
+
+    /// The guest sent a packet to its host.
+    pub fn hear(&mut self, packet: &Packet) -> Heard {
+        self.host.receive(packet)
+    }
+
+    /// Put packets of the host behind those that wait for the guest, as many as
+    /// may wait. The host makes them only now, so that they are as many as the
+    /// guest can take, and their counters are fresh.
+    pub fn produce(&mut self) {
+        while self.inbox.len() < HOST_PACKETS {
+            let Some(packet) = self.host.next_packet() else {
+                return;
+            };
+            self.push(packet);
         }
     }
 
@@ -261,6 +289,7 @@ impl Port {
                 self.rx_empty = true;
                 break;
             };
+            round.set_batch(packet.used_batch().unwrap_or(self.used_batch));
             let written = Buffer::new(&chain, round.memory()).and_then(|buffer| {
                 let fragment = packet.fragment(buffer.room())?;
                 let payload = &packet.payload()[fragment.payload.clone()];
@@ -311,6 +340,8 @@ impl Port {
     /// The guest's driver, or QEMU, let go of a queue. Nothing may wait for it,
     /// or be held from it, any more.
     pub fn stop(&mut self, side: Side) {
+        // A driver that lets go of one lets go of both, and of all connections.
+        self.host.clear();
         match side {
             Side::Rx => {
                 debug_assert!(self.inbox.is_empty());
@@ -334,6 +365,7 @@ impl Port {
             waiting: self.inbox.len(),
             holding: self.holding,
             stats: self.stats.clone(),
+            services: self.host.report(),
         }
     }
 }

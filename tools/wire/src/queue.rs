@@ -112,6 +112,11 @@ impl Round<'_> {
         self.state.get_queue().size()
     }
 
+    /// Publish the used entries to come in batches of this size.
+    pub fn set_batch(&mut self, batch: UsedBatch) {
+        self.limit = batch.limit(self.size());
+    }
+
     /// Ask the guest not to kick: the queue is being looked at anyway.
     pub fn silence(&mut self) -> Result<(), Broken> {
         Ok(self

@@ -2,6 +2,7 @@
 //! Where a packet goes.
 
 use crate::header::Header;
+use crate::service::host::HOST_CID;
 
 /// A port's place in the wire's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,6 +13,8 @@ pub struct PortId(pub usize);
 pub enum Route {
     /// Pass it to this port's guest.
     Forward(PortId),
+    /// It is for the sender's host.
+    Host,
     /// Nobody is there: answer the sender with this reset.
     Refuse(Header),
     /// Nobody is there, and the packet is itself a reset.
@@ -25,6 +28,9 @@ pub enum Route {
 pub fn route(header: &Header, sender: u32, find: impl FnOnce(u64) -> Option<PortId>) -> Route {
     if header.src_cid.get() != u64::from(sender) {
         return Route::ForeignSource;
+    }
+    if header.dst_cid.get() == HOST_CID {
+        return Route::Host;
     }
     if let Some(port) = find(header.dst_cid.get()) {
         return Route::Forward(port);
@@ -75,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_address_without_a_guest_refuses() {
-        for dst in [0, 1, 2, 5, 0xffff_ffff, (1 << 32) + 4] {
+        for dst in [0, 1, 5, 0xffff_ffff, (1 << 32) + 4] {
             let sent = packet(3, dst, op::REQUEST);
             assert_eq!(
                 route(&sent, 3, find),
@@ -84,6 +90,13 @@ mod tests {
             );
         }
         assert_eq!(route(&packet(3, 5, op::RST), 3, find), Route::Unheard);
+    }
+
+    #[test]
+    fn every_guest_has_its_host() {
+        assert_eq!(route(&packet(3, 2, op::RW), 3, find), Route::Host);
+        assert_eq!(route(&packet(4, 2, op::RST), 4, find), Route::Host);
+        assert_eq!(route(&packet(4, 2, op::RW), 3, find), Route::ForeignSource);
     }
 
     #[test]

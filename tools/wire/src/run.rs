@@ -33,7 +33,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     // in order.
     watch_signals(events.clone())?;
 
-    let wire = Arc::new(Mutex::new(Wire::new(&args.ports, args.used_batch)));
+    let wire = Wire::new(&args.ports, args.used_batch, &args.services);
+    let wire = Arc::new(Mutex::new(wire));
     let offer = Offer {
         seqpacket: args.seqpacket == OnOff::On,
         queue_size: args.queue_size,

@@ -8,7 +8,7 @@ use vhost::vhost_user::{Error as VhostError, Listener};
 use vhost_user_backend::{Error as DaemonError, VhostUserDaemon};
 use vm_memory::GuestMemoryMmap;
 
-use crate::device::{Device, Offer};
+use crate::device::{Device, Offer, work};
 use crate::queue::Memory;
 use crate::route::PortId;
 use crate::wire::Wire;
@@ -43,6 +43,7 @@ pub fn serve(
         // speaks for the port.
         drop(daemon);
         locked().disconnect(port);
+        work(wire);
     }
 }
 

@@ -8,6 +8,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use crate::chain::Malformed;
+use crate::service::report::ServiceReport;
 
 /// Everything counted about one port since the program started.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -104,6 +105,8 @@ pub struct PortReport {
     /// The counters.
     #[serde(flatten)]
     pub stats: PortStats,
+    /// The host's services to this guest.
+    pub services: Vec<ServiceReport>,
 }
 
 /// The counters of all ports at one moment.

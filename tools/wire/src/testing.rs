@@ -119,6 +119,7 @@ impl Guest {
         for side in [Side::Rx, Side::Tx] {
             self.ring(side).vring.set_queue_ready(false);
             wire.stop(self.port, side);
+            while wire.work() {}
         }
     }
 
@@ -129,6 +130,7 @@ impl Guest {
     pub(crate) fn kick(&self, wire: &mut Wire, side: Side) {
         let vrings = [0, 1].map(|i| self.rings[i].vring.clone());
         wire.kick(self.port, side, &vrings, &self.memory);
+        while wire.work() {}
     }
 
     pub(crate) fn write(&self, address: u64, data: &[u8]) {
@@ -253,6 +255,15 @@ impl Guest {
                 writable: true,
             }],
         )
+    }
+
+    /// Post buffers until the RX ring is full of them; all that came must have
+    /// been received.
+    pub(crate) fn fill(&mut self, room: usize) {
+        let ring = self.ring(Side::Rx);
+        for _ in ring.avail.wrapping_sub(ring.used)..RING {
+            self.post(room);
+        }
     }
 
     /// The pieces of a packet, header and payload apart, in the next TX buffer.

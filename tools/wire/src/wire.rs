@@ -6,12 +6,20 @@
 //! two guests can wait for each other. The guests are the slow part here: there
 //! is nothing to win by serving them in parallel.
 
+use bytes::Bytes;
+
 use crate::args::{PortSpec, UsedBatch};
 use crate::packet::{Origin, Packet};
 use crate::port::{Port, Side};
 use crate::queue::{Memory, Vring};
 use crate::route::{PortId, Route, route};
+use crate::service::host::Heard;
+use crate::service::spec::ServiceSpec;
 use crate::stats::Report;
+
+/// Rounds over all ports before others may have the wire: a guest that is as
+/// fast as its host could otherwise keep it for ever.
+const ROUNDS: usize = 64;
 
 /// All ports, and the packets between them.
 pub struct Wire {
@@ -20,12 +28,11 @@ pub struct Wire {
 
 impl Wire {
     /// A wire with these ends, no guest at any.
-    pub fn new(specs: &[PortSpec], used_batch: UsedBatch) -> Self {
-        let ports = specs
-            .iter()
-            .map(|spec| Port::new(spec.clone(), used_batch))
-            .collect();
-        Wire { ports }
+    pub fn new(specs: &[PortSpec], used_batch: UsedBatch, services: &[ServiceSpec]) -> Self {
+        let port = |spec: &PortSpec| Port::new(spec.clone(), used_batch, services);
+        Wire {
+            ports: specs.iter().map(port).collect(),
+        }
     }
 
     /// A QEMU connected to the port.
@@ -34,7 +41,8 @@ impl Wire {
     }
 
     /// The guest kicked the queue, or the queue began to run. `queues` are told
-    /// each time, because this is when the device first sees them.
+    /// each time, because this is when the device first sees them. The work
+    /// that follows from it is the caller's to start.
     pub fn kick(&mut self, id: PortId, side: Side, queues: &[Vring], memory: &Memory) {
         let port = self.port(id);
         if !port.is_attached() {
@@ -42,25 +50,22 @@ impl Wire {
             port.attach([rx.clone(), tx.clone()], memory.clone());
         }
         port.kick(side);
-        self.run();
     }
 
     /// The queue stops: the driver resets its device, or the guest stops. The
-    /// guest waits until this is done.
+    /// guest waits until this is done. Others may have work after it.
     pub fn stop(&mut self, id: PortId, side: Side) {
         match side {
             Side::Rx => self.stop_rx(id),
             Side::Tx => self.stop_tx(id),
         }
-        self.run();
     }
 
-    /// QEMU left.
+    /// QEMU left. Others may have work after it.
     pub fn disconnect(&mut self, id: PortId) {
         self.stop_rx(id);
         self.stop_tx(id);
         self.port(id).detach();
-        self.run();
     }
 
     /// What was counted so far.
@@ -78,11 +83,17 @@ impl Wire {
         (0..self.ports.len()).map(PortId)
     }
 
-    /// Work until every guest is either idle or has no room left.
-    fn run(&mut self) {
+    /// Work until every guest is either idle or has no room left. Returns
+    /// whether there is more to do, because this took long enough.
+    pub fn work(&mut self) -> bool {
         let (mut sent, mut finished) = (Vec::new(), Vec::new());
-        let busy = |port: &Port| port.has_tx_work() || port.has_rx_work() || port.has_done();
-        while self.ports.iter().any(busy) {
+        let busy = |port: &Port| {
+            port.has_tx_work() || port.has_rx_work() || port.has_done() || port.has_host_work()
+        };
+        for _ in 0..ROUNDS {
+            if !self.ports.iter().any(busy) {
+                return false;
+            }
             for id in self.ids() {
                 if self.port(id).has_tx_work() {
                     self.port(id).collect(id, &mut sent);
@@ -90,6 +101,9 @@ impl Wire {
                 }
             }
             for id in self.ids() {
+                if self.port(id).has_host_work() {
+                    self.port(id).produce();
+                }
                 if self.port(id).has_rx_work() && self.port(id).deliver(&mut finished).is_err() {
                     self.refuse_waiting(id);
                 }
@@ -101,6 +115,7 @@ impl Wire {
                 }
             }
         }
+        true
     }
 
     fn settle(&mut self, origins: impl IntoIterator<Item = Origin>) {
@@ -118,6 +133,10 @@ impl Wire {
         };
         match route(packet.header(), cid, find) {
             Route::Forward(receiver) => self.port(receiver).push(packet),
+            Route::Host => match self.port(sender).hear(&packet) {
+                Heard::Done => self.settle(packet.origin()),
+                Heard::Refuse => self.refuse(sender, packet),
+            },
             Route::Refuse(_) | Route::Unheard => self.refuse(sender, packet),
             Route::ForeignSource => {
                 self.port(sender).stats.drops.foreign_source += 1;
@@ -135,7 +154,7 @@ impl Wire {
         match packet.header().reset() {
             Some(reset) if port.is_up() => {
                 port.stats.resets += 1;
-                port.push(Packet::new(reset, Vec::new(), origin));
+                port.push(Packet::new(reset, Bytes::new(), origin));
             }
             _ => {
                 port.stats.drops.unheard += 1;

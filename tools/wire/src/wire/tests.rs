@@ -14,7 +14,7 @@ fn wire_with(cids: &[u32], used_batch: UsedBatch) -> Wire {
         cid,
         socket: format!("/{cid}").into(),
     };
-    Wire::new(&cids.iter().map(spec).collect::<Vec<_>>(), used_batch)
+    Wire::new(&cids.iter().map(spec).collect::<Vec<_>>(), used_batch, &[])
 }
 
 fn pair() -> (Wire, Guest, Guest) {
@@ -310,6 +310,7 @@ fn a_new_qemu_finds_a_new_device() {
     a.post(64);
     a.send(&mut wire, &rw(3, 4, 1), b"x");
     wire.disconnect(b.port);
+    while wire.work() {}
     assert_eq!(a.receive()[0].header.op.get(), op::RST);
     drop(b);
     let mut b = Guest::new(&mut wire, 1);
@@ -321,3 +322,4 @@ fn a_new_qemu_finds_a_new_device() {
 
 mod hostile;
 mod notify;
+mod service;
