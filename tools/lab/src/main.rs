@@ -1,3 +1,68 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Placeholder.
-fn main() {}
+//! `lab`: prepare, build, try out, check. Run it by `make`, or in the lab root by
+//! `tools/labroot.sh run cargo run --release --manifest-path tools/Cargo.toml -p lab -- …`.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod counters;
+mod demo;
+mod perf;
+mod shell;
+mod spread;
+mod transfer;
+mod workbench;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use workbench::Workbench;
+
+/// A kernel, guests and rigs for virtio_vsock_rs.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Prepare the kernel and build the guests' programs; every other command does so by itself.
+    Prepare,
+    /// Build the module for the guests' kernel, and print where it is.
+    Build,
+    /// Measure the C driver and this one in the same guest, and print a table.
+    Demo(demo::Options),
+    /// Prove the build: TAP on standard output, the sums in the last line.
+    Check(check::Options),
+    /// A prompt in a guest with the module loaded and the far side ready.
+    Shell(shell::Options),
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("lab: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Does what was asked; false means that it was done and the result is bad.
+fn run(command: &Command) -> Result<bool> {
+    match command {
+        Command::Prepare => Workbench::open("prepare").map(|_| true),
+        Command::Build => {
+            println!("{}", Workbench::open("build")?.module()?.display());
+            Ok(true)
+        }
+        Command::Demo(options) => demo::demo(options).map(|()| true),
+        Command::Check(options) => check::check(options),
+        Command::Shell(options) => shell::shell(options).map(|()| true),
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `lab check`: proves a build, on the wire rig and then, shortly, against a real vhost-vsock.
+//!
+//! A new check is a [`case::Case`] in the table of the file whose noun it is about, and a new noun is
+//! a file and a line in [`cases`].
+
+mod case;
+mod counters;
+mod fixture;
+mod load;
+mod memory;
+mod messages;
+mod mode;
+mod refusal;
+mod reload;
+mod run;
+mod tap;
+mod transfer;
+mod upstream;
+
+use anyhow::Result;
+use regex::Regex;
+use rig::{Rig, RigKind, Stalls};
+
+use crate::workbench::Workbench;
+use case::Case;
+pub(crate) use fixture::Subject;
+use run::Runner;
+use tap::Tap;
+
+/// The table of everything that is checked, in the order in which it is.
+fn cases() -> Vec<Case> {
+    let table = [
+        ("load", load::cases()),
+        ("transfer", transfer::cases()),
+        ("counters", counters::cases()),
+        ("refusal", refusal::cases()),
+        ("reload", reload::cases()),
+        ("upstream", upstream::cases()),
+    ];
+    let named = table.into_iter().flat_map(|(noun, cases)| {
+        cases.into_iter().map(move |mut case| {
+            case.noun = noun;
+            case
+        })
+    });
+    named.collect()
+}
+
+/// What to check.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Only on this rig: wire, nested or kvm. Otherwise on the wire, then shortly on a real host.
+    #[arg(long)]
+    rig: Option<RigKind>,
+    /// Only cases whose name, as --list shows it, matches this regular expression.
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<Regex>,
+    /// Print the names of the cases and end.
+    #[arg(long)]
+    list: bool,
+    /// Everything on every rig, instead of the short pass against a real host.
+    #[arg(long)]
+    full: bool,
+    /// The driver to check; with c, it is the checks that are put to the test.
+    #[arg(long, value_enum, default_value = "rust")]
+    driver: Subject,
+}
+
+impl Options {
+    /// The cases to run on a rig, without what was not asked for, by the boots that they share.
+    fn boots(&self, kind: RigKind) -> Vec<Vec<Case>> {
+        let short = kind != RigKind::Wire && !self.full;
+        let mut cases = cases();
+        cases.retain(|case| {
+            let asked = |pattern: &Regex| pattern.is_match(&case.title());
+            (case.short || !short) && self.only.as_ref().is_none_or(asked)
+        });
+        // Where the emulation stalls, a boot's life has to be short.
+        if kind != RigKind::Nested || short {
+            return vec![cases];
+        }
+        let mut boots: Vec<Vec<Case>> = Vec::new();
+        for case in cases {
+            match boots.last_mut() {
+                Some(boot) if boot[0].noun == case.noun => boot.push(case),
+                _ => boots.push(vec![case]),
+            }
+        }
+        boots
+    }
+
+    fn list(&self) {
+        let boots = self.boots(self.rig.unwrap_or(RigKind::Wire));
+        for case in boots.iter().flatten() {
+            println!("{}", case.title());
+        }
+    }
+}
+
+/// Checks; returns whether everything passed.
+pub(crate) fn check(options: &Options) -> Result<bool> {
+    if options.list {
+        options.list();
+        return Ok(true);
+    }
+    let workbench = Workbench::open("check")?;
+    let kinds = match options.rig {
+        Some(kind) => vec![kind],
+        None => workbench.choice.kinds(),
+    };
+    let module = match options.driver {
+        Subject::Rust => Some(workbench.module()?),
+        Subject::C => None,
+    };
+    let mut tap = Tap::new(std::io::stdout(), workbench.progress.clone());
+    tap.note(&format!(
+        "kernel {}; {}",
+        workbench.kernel.release(),
+        workbench.choice.why()
+    ));
+    let mut stalls = Stalls::default();
+    for kind in kinds {
+        let rig = Rig::open(
+            kind,
+            workbench.rig_config(module.as_deref()),
+            &workbench.run,
+            &workbench.progress,
+        )?;
+        let mut runner = Runner {
+            tap: &mut tap,
+            rig: &rig,
+            subject: options.driver,
+            stalls: &mut stalls,
+            progress: &workbench.progress,
+        };
+        for boot in options.boots(kind) {
+            runner.run(&boot);
+        }
+    }
+    tap.note(&format!(
+        "{stalls}; logs are in {}",
+        workbench.run.path().display()
+    ));
+    Ok(tap.finish())
+}

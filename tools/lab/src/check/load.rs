@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Loading, binding, and what the driver shows of itself.
+
+use anyhow::{Context as _, Result, ensure};
+use rig::{Driver, Level};
+
+use super::case::Case;
+use super::fixture::{Fixture, PATIENCE, Subject};
+
+/// The cases of this file.
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("it loads and binds the vsock device", binds).short(),
+        Case::new("the guest has the CID that its device was given", cid).short(),
+        Case::new("loading says one line, and what it is", says_what_it_is).ours_only(),
+        Case::new("unloading with nothing open leaves nothing behind", unloads).short(),
+        Case::new(
+            "both switches are on, can be read, and take 0 and 1 only",
+            switches,
+        )
+        .ours_only(),
+        Case::new(
+            "the load parameter tx_fast_path=0 is taken",
+            fast_path_parameter,
+        )
+        .ours_only(),
+        Case::new(
+            "the C driver works after it, and it after the C driver",
+            back_and_forth,
+        )
+        .short(),
+    ]
+}
+
+/// The sysfs name of the vsock device's driver, if one is bound.
+fn bound_driver(fixture: &Fixture<'_>) -> Result<Option<String>> {
+    let line = "for d in /sys/bus/virtio/devices/*; do
+            if [ $(cat $d/device) = 0x0013 ]; then basename $(readlink $d/driver || echo none); fi
+        done";
+    let output = fixture.guest_shell(line)?.text();
+    let names: Vec<&str> = output.lines().collect();
+    ensure!(
+        names.len() == 1,
+        "the guest has {} vsock devices, not one",
+        names.len()
+    );
+    Ok((names[0] != "none").then(|| names[0].to_owned()))
+}
+
+fn binds(fixture: &Fixture<'_>) -> Result<()> {
+    fixture.reload([])?;
+    let driver = bound_driver(fixture)?.context("no driver is bound to the vsock device")?;
+    let wanted = fixture.subject.driver();
+    let wanted = wanted.name();
+    ensure!(
+        driver == wanted,
+        "the device is bound to {driver}, not to {wanted}"
+    );
+    Ok(())
+}
+
+fn cid(fixture: &Fixture<'_>) -> Result<()> {
+    let guest = fixture.guest();
+    let output = guest.run(["vsock-peer", "cid"], PATIENCE)?.success()?;
+    let shown = output.text();
+    let given = format!("{{\"cid\":{}}}", guest.cid());
+    ensure!(
+        shown.trim() == given,
+        "the device was given {given}, the guest shows {shown}"
+    );
+    Ok(())
+}
+
+fn says_what_it_is(fixture: &Fixture<'_>) -> Result<()> {
+    fixture.unload()?;
+    let mark = fixture.guest().mark()?;
+    fixture.reload([])?;
+    let said: Vec<_> = fixture
+        .guest()
+        .klog_since(mark)?
+        .into_iter()
+        .filter(|record| record.text.starts_with("virtio_vsock_rs"))
+        .collect();
+    ensure!(
+        said.len() == 1 && said[0].level > Level::WARNING,
+        "it said: {:?}",
+        said.iter().map(ToString::to_string).collect::<Vec<_>>()
+    );
+    Ok(())
+}
+
+fn unloads(fixture: &Fixture<'_>) -> Result<()> {
+    let guest = fixture.guest();
+    let name = fixture.subject.driver().name().to_owned();
+    guest.rmmod(&name)?;
+    ensure!(!guest.has_module(&name)?, "{name} is still loaded");
+    let bound = bound_driver(fixture)?;
+    ensure!(bound.is_none(), "the device is still bound to {bound:?}");
+    let left = fixture.guest_shell(
+        "ls -d /sys/kernel/debug/virtio_vsock_rs /sys/bus/virtio/drivers/*vsock* 2>/dev/null; true",
+    )?;
+    ensure!(left.text().is_empty(), "left behind:\n{}", left.text());
+    fixture.reload([])
+}
+
+fn switches(fixture: &Fixture<'_>) -> Result<()> {
+    for name in ["rx_batch", "tx_fast_path"] {
+        let shown = fixture.switched(name)?;
+        ensure!(shown == "1", "{name} shows {shown:?} after loading");
+        for value in ["0", "1"] {
+            fixture.write_switch(name, value)?;
+            let shown = fixture.switched(name)?;
+            ensure!(
+                shown == value,
+                "{name} shows {shown:?} after writing {value}"
+            );
+        }
+        for rubbish in ["2", "-1", "maybe", "1 0", ""] {
+            // An empty write does not reach the driver at all.
+            let refused = fixture.write_switch(name, rubbish).is_err() || rubbish.is_empty();
+            let shown = fixture.switched(name)?;
+            ensure!(refused, "{name} took {rubbish:?} and shows {shown:?}");
+            ensure!(
+                shown == "1",
+                "{name} shows {shown:?} after refusing {rubbish:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn fast_path_parameter(fixture: &Fixture<'_>) -> Result<()> {
+    fixture.reload(["tx_fast_path=0"])?;
+    let shown = fixture.switched("tx_fast_path")?;
+    fixture.reload([])?;
+    ensure!(shown == "0", "tx_fast_path shows {shown:?}");
+    Ok(())
+}
+
+fn back_and_forth(fixture: &Fixture<'_>) -> Result<()> {
+    let (ours, other) = match fixture.subject {
+        Subject::Rust => (Driver::rust(), Driver::c()),
+        Subject::C => (Driver::c(), Driver::c()),
+    };
+    for driver in [&other, &ours] {
+        fixture.use_driver(driver)?;
+        for transfer in super::transfer::smoke() {
+            fixture
+                .transfer(&transfer)
+                .with_context(|| format!("with {}", driver.name()))?;
+        }
+    }
+    Ok(())
+}

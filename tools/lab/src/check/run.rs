@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Takes cases through one boot, or through more if one of them kills the machines.
+
+use std::io::Write;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use rig::{Driver, Pair, Progress, Rig, RigKind, Stalls, Step};
+
+use super::case::{Case, Outcome};
+use super::fixture::{Fixture, Subject};
+use super::messages::Watch;
+use super::tap::{Tap, TestResult, Verdict};
+
+/// What all boots of one run share.
+pub(crate) struct Runner<'a, W> {
+    /// Where results go.
+    pub tap: &'a mut Tap<W>,
+    /// The machines.
+    pub rig: &'a Rig,
+    /// The driver under test.
+    pub subject: Subject,
+    /// Counts the rig's stalls.
+    pub stalls: &'a mut Stalls,
+    /// Tells of what goes on.
+    pub progress: &'a Progress,
+}
+
+impl<W: Write> Runner<'_, W> {
+    /// Runs every case.
+    pub(crate) fn run(&mut self, cases: &[Case]) {
+        let mut left = cases;
+        while !left.is_empty() {
+            let done = self.boot_and_run(left);
+            left = &left[done..];
+        }
+    }
+
+    /// Runs cases in one boot, as far as it carries; returns how many that were, at least one.
+    fn boot_and_run(&mut self, cases: &[Case]) -> usize {
+        let kind = self.rig.kind();
+        let step = self.progress.step(format!("checking on the {kind} rig"));
+        // A stall throws away what came before it in the boot, so nothing is shown until the end.
+        let at_once = kind != RigKind::Nested;
+        let mut results: Vec<TestResult> = Vec::new();
+        let mut begun = 0;
+        let (tap, subject, progress) = (&mut *self.tap, self.subject, self.progress);
+        let ended = self.rig.run_part("check", self.stalls, progress, |pair| {
+            results.clear();
+            begun = 0;
+            let mut boot = Boot::begin(pair, subject)?;
+            for case in cases {
+                begun += 1;
+                step.detail(case.title());
+                let (new, fatal) = boot.run(case, &step);
+                if at_once {
+                    new.iter().for_each(|result| tap.result(result));
+                } else {
+                    results.extend(new);
+                }
+                if let Some(error) = fatal {
+                    return Err(error);
+                }
+            }
+            boot.end()
+        });
+        results.iter().for_each(|result| self.tap.result(result));
+        match ended {
+            Ok(()) => {
+                step.done();
+                self.tap.result(&TestResult {
+                    name: format!(
+                        "{kind}: messages: no kernel message above notice level that was not provoked"
+                    ),
+                    verdict: Verdict::Pass,
+                    took: None,
+                });
+            }
+            Err(error) => {
+                drop(step);
+                let what = if begun == 0 {
+                    "the rig boots and the driver loads"
+                } else {
+                    "the boot ends in order, without a kernel message above notice level"
+                };
+                self.tap.result(&TestResult {
+                    name: format!("{kind}: {what}"),
+                    verdict: Verdict::Fail(format!("{error:#}")),
+                    took: None,
+                });
+            }
+        }
+        if begun == 0 {
+            // Another boot would fail the same way, for each of them.
+            for case in cases {
+                self.tap.result(&TestResult {
+                    name: format!("{kind}: {}", case.title()),
+                    verdict: Verdict::Fail("not run: there is no boot to run it in".into()),
+                    took: None,
+                });
+            }
+            return cases.len();
+        }
+        begun
+    }
+}
+
+/// One boot, with the driver under test in its place.
+struct Boot<'a> {
+    fixture: Fixture<'a>,
+    whole: Watch<'a>,
+    /// Messages of the cases so far.
+    provoked: Vec<&'static str>,
+}
+
+impl<'a> Boot<'a> {
+    fn begin(pair: &'a Pair, subject: Subject) -> Result<Self> {
+        let fixture = Fixture { pair, subject };
+        let whole = Watch::begin(&fixture)?;
+        if pair.kind() == RigKind::Wire {
+            let far = fixture.far().use_driver(&Driver::c());
+            far.context("loading the C driver on the far side")?;
+        }
+        fixture.settle()?;
+        Ok(Self {
+            fixture,
+            whole,
+            provoked: Vec::new(),
+        })
+    }
+
+    /// Runs a case; an error besides its results means that the machines are gone.
+    fn run(&mut self, case: &Case, step: &Step) -> (Vec<TestResult>, Option<anyhow::Error>) {
+        let begin = Instant::now();
+        self.provoked.extend(&case.provokes);
+        let outcome = self.outcome(case);
+        let name = format!("{}: {}", self.fixture.pair.kind(), case.title());
+        let took = Some(begin.elapsed());
+        let one = |verdict| TestResult {
+            name: name.clone(),
+            verdict,
+            took,
+        };
+        match outcome {
+            Ok(Outcome::Holds) => (vec![one(Verdict::Pass)], None),
+            Ok(Outcome::Skipped(why)) => (vec![one(Verdict::Skip(why))], None),
+            Ok(Outcome::Each(tests)) => {
+                let tests = tests.into_iter().map(|(test, verdict)| TestResult {
+                    name: format!("{name}: {test}"),
+                    verdict,
+                    took: None,
+                });
+                (tests.collect(), None)
+            }
+            Err(error) => {
+                let result = one(Verdict::Fail(format!("{error:#}")));
+                // What the case left behind must not fail the next one.
+                step.detail("loading the driver anew");
+                let alive = self.fixture.pair.check().map_err(anyhow::Error::from);
+                let fatal = alive.and_then(|()| self.fixture.reload([]));
+                (vec![result], fatal.err())
+            }
+        }
+    }
+
+    fn outcome(&self, case: &Case) -> Result<Outcome> {
+        if case.ours_only && self.fixture.subject == Subject::C {
+            return Ok(Outcome::Skipped("the C driver has no such thing".into()));
+        }
+        self.fixture.settle()?;
+        let watch = Watch::begin(&self.fixture)?;
+        let outcome = case.run(&self.fixture)?;
+        watch.end(&case.provokes)?;
+        Ok(outcome)
+    }
+
+    fn end(&self) -> Result<()> {
+        self.whole.end(&self.provoked)
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The kernel's own `vsock_test`, each of its cases as a test of its own.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use rig::{Driver, Program, Side};
+
+use super::case::{Case, Outcome};
+use super::fixture::{Fixture, PATIENCE, Subject};
+use super::tap::Verdict;
+
+/// The longest that the whole program may take; a case of it gives up after ten seconds.
+const WHOLE: Duration = Duration::from_secs(180);
+
+/// The cases of this file.
+pub(crate) fn cases() -> Vec<Case> {
+    let roles = [
+        ("vsock_test with the guest as client", Side::Far),
+        ("vsock_test with the guest as server", Side::Dut),
+    ];
+    let case = |(name, server)| {
+        Case::with_outcome(name, move |fixture: &Fixture<'_>| {
+            suite(fixture, server).map(Outcome::Each)
+        })
+    };
+    roles.map(case).into()
+}
+
+/// A case of `vsock_test`, as it printed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ran {
+    number: usize,
+    name: String,
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Ok,
+    Skipped,
+    /// The program ended in it.
+    Broke,
+}
+
+/// Runs every case; one that fails ends the program, which is then started again behind it.
+fn suite(fixture: &Fixture<'_>, server: Side) -> Result<Vec<(String, Verdict)>> {
+    let mut cases: Vec<(usize, String, Verdict)> = Vec::new();
+    let mut skip: Vec<usize> = Vec::new();
+    loop {
+        let (ran, said) = run(fixture, server, &skip)?;
+        for case in &ran {
+            let verdict = match case.end {
+                End::Ok => Verdict::Pass,
+                End::Broke => Verdict::Fail(said.clone()),
+                End::Skipped => continue,
+            };
+            skip.push(case.number);
+            cases.push((case.number, case.name.clone(), verdict));
+        }
+        match ran.last() {
+            None => bail!("vsock_test ran no case:\n{said}"),
+            Some(last) if last.end == End::Broke => {}
+            Some(_) => break,
+        }
+    }
+    if fixture.subject != Subject::C {
+        compare_with_c(fixture, server, &mut cases)?;
+    }
+    cases.sort_by_key(|case| case.0);
+    let named = cases.into_iter();
+    Ok(named
+        .map(|(number, name, verdict)| (format!("{number} {name}"), verdict))
+        .collect())
+}
+
+/// Tries what failed once more with the C driver, in the same boot.
+fn compare_with_c(
+    fixture: &Fixture<'_>,
+    server: Side,
+    cases: &mut [(usize, String, Verdict)],
+) -> Result<()> {
+    let failed = |verdict: &Verdict| matches!(verdict, Verdict::Fail(_));
+    if !cases.iter().any(|(_, _, verdict)| failed(verdict)) {
+        return Ok(());
+    }
+    fixture.use_driver(&Driver::c())?;
+    let all: Vec<usize> = cases.iter().map(|case| case.0).collect();
+    for (number, _, verdict) in cases.iter_mut() {
+        let Verdict::Fail(why) = verdict else {
+            continue;
+        };
+        let others: Vec<usize> = all
+            .iter()
+            .copied()
+            .filter(|other| other != number)
+            .collect();
+        let (ran, said) = run(fixture, server, &others)?;
+        let broke = |case: &Ran| case.number == *number && case.end == End::Broke;
+        if ran.iter().any(broke) {
+            *verdict = Verdict::FailsWithC(format!("{why}\nthe C driver:\n{said}"));
+        }
+    }
+    fixture.reload([])
+}
+
+/// Runs `vsock_test` on both sides without the cases `skip`; returns what the guest's side printed
+/// of each case, and what both said when it did not go well.
+fn run(fixture: &Fixture<'_>, server_side: Side, skip: &[usize]) -> Result<(Vec<Ran>, String)> {
+    let (server, client) = (
+        fixture.pair.side(server_side),
+        fixture.pair.side(server_side.other()),
+    );
+    let control = fixture.pair.control_path(server_side);
+    let skips: Vec<String> = skip
+        .iter()
+        .map(|number| format!("--skip={number}"))
+        .collect();
+
+    let serving = Program::new("vsock_test")
+        .arg("--mode=server")
+        .arg(format!("--control-port={}", control.listen))
+        .arg(format!("--peer-cid={}", client.cid()))
+        .args(&skips);
+    let mut serving = server.spawn(serving)?;
+    serving.wait_line("the control socket to listen", PATIENCE, |line| {
+        line.starts_with("Control socket listening").then_some(())
+    })?;
+    let asking = Program::new("vsock_test")
+        .arg("--mode=client")
+        .arg(format!("--control-host={}", control.host))
+        .arg(format!("--control-port={}", control.port))
+        .arg(format!("--peer-cid={}", server.cid()))
+        .args(&skips);
+    let asking = client.spawn(asking)?;
+
+    let asked = asking
+        .wait(WHOLE)
+        .context("waiting for vsock_test's client")?;
+    // The server notices at once that its client is gone.
+    let served = serving
+        .wait(WHOLE)
+        .context("waiting for vsock_test's server")?;
+    let guest = match server_side {
+        Side::Dut => &served,
+        Side::Far => &asked,
+    };
+    let ran = parse(&guest.text());
+    let said = format!(
+        "server ({}): {}\nclient ({}): {}",
+        served.exit,
+        last_words(&served.text(), &served.errors()),
+        asked.exit,
+        last_words(&asked.text(), &asked.errors()),
+    );
+    Ok((ran, said))
+}
+
+fn last_words(out: &str, err: &str) -> String {
+    let last = out.lines().last().unwrap_or_default();
+    [last, err.trim()].join(" ").trim().to_owned()
+}
+
+/// Reads lines of the form `7 - NAME...ok`, of which the last may lack its end.
+fn parse(text: &str) -> Vec<Ran> {
+    let case = |line: &str| {
+        let (number, rest) = line.split_once(" - ")?;
+        let (name, end) = rest.rsplit_once("...")?;
+        let end = match end.trim() {
+            "ok" => End::Ok,
+            "skipped" => End::Skipped,
+            _ => End::Broke,
+        };
+        Some(Ran {
+            number: number.parse().ok()?,
+            name: name.to_owned(),
+            end,
+        })
+    };
+    text.lines().filter_map(case).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_is_found() {
+        let text = "Control socket listening on 0.0.0.0:1234\n\
+                    0 - SOCK_STREAM connection reset...ok\n\
+                    1 - SOCK_STREAM ioctl(SIOCOUTQ) 0 unsent bytes...skipped\n\
+                    2 - SOCK_STREAM bind only...";
+        let ran: Vec<(usize, End)> = parse(text)
+            .iter()
+            .map(|ran| (ran.number, ran.end))
+            .collect();
+        assert_eq!(ran, [(0, End::Ok), (1, End::Skipped), (2, End::Broke)]);
+        assert_eq!(
+            parse(text)[1].name,
+            "SOCK_STREAM ioctl(SIOCOUTQ) 0 unsent bytes"
+        );
+    }
+
+    #[test]
+    fn the_end_of_the_program_is_no_case() {
+        assert!(parse("All tests have been executed. Waiting other peer...ok").is_empty());
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What every command needs before it can boot anything.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use rig::{Cache, Checkout, Choice, Kernel, Programs, Progress, RigConfig, RunDir, logged};
+
+/// A prepared kernel, built programs, and a folder for this run's logs.
+pub(crate) struct Workbench {
+    /// The checkout that is worked on.
+    pub checkout: Checkout,
+    /// The kernel of every guest.
+    pub kernel: Kernel,
+    /// What runs in the guests and between them.
+    pub programs: Programs,
+    /// Which rigs this machine can carry.
+    pub choice: Choice,
+    /// Where this run's logs go.
+    pub run: RunDir,
+    /// Tells of what goes on.
+    pub progress: Progress,
+}
+
+impl Workbench {
+    /// Makes ready what is not; `name` is that of the run.
+    pub(crate) fn open(name: &str) -> Result<Self> {
+        let progress = Progress::new();
+        let checkout = Checkout::find()?;
+        let cache = Cache::open()?;
+        let kernel = Kernel::prepare(&cache, &progress)?;
+        let programs = Programs::build(&checkout, &progress)?;
+        let run = checkout.new_run(name)?;
+        let choice = Choice::make(&cache, &kernel, &programs, &run, &progress)?;
+        progress.say(format!("kernel {}; {}", kernel.release(), choice.why()));
+        Ok(Self {
+            checkout,
+            kernel,
+            programs,
+            choice,
+            run,
+            progress,
+        })
+    }
+
+    /// Builds the module for the guests' kernel, or finds that nothing is to be done.
+    pub(crate) fn module(&self) -> Result<PathBuf> {
+        let step = self.progress.step("building the module");
+        let top = self.checkout.top();
+        let output = top.join("build/module");
+        std::fs::create_dir_all(&output)?;
+        let log = self.run.path().join("module.log");
+        let mut make = Command::new("make");
+        make.arg("-C").arg(top);
+        make.arg(format!("KDIR={}", self.kernel.source().display()));
+        make.arg(format!("CC={}", self.kernel.compiler()));
+        make.arg(format!("MO={}", output.display()));
+        logged(&mut make, &log, &step)?;
+        step.done();
+        let module = output.join("virtio_vsock_rs.ko");
+        ensure!(
+            module.is_file(),
+            "make built no {}; see {}",
+            module.display(),
+            log.display()
+        );
+        Ok(module)
+    }
+
+    /// A rig with this workbench's kernel and programs, and a module of ours if there is one.
+    pub(crate) fn rig_config(&self, module: Option<&Path>) -> RigConfig {
+        let mut config = RigConfig::new(&self.kernel, &self.programs);
+        config.accelerator = self.choice.accelerator();
+        config.modules.extend(module.map(Path::to_owned));
+        config
+    }
+}
