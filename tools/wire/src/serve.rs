@@ -51,3 +51,6 @@ pub fn serve(
 fn anyhow_error(error: DaemonError) -> anyhow::Error {
     anyhow::Error::msg(error.to_string()).context("vhost-user failed")
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,8 +37,8 @@ fn used_entries_are_published_in_batches_each_with_its_own_length() {
         for round in 1..=50 {
             let lens = burst(&mut wire, &mut a, &mut b, 10);
             assert_eq!(lens, (44..54).collect::<Vec<_>>(), "{batch:?}");
-            assert!(b.ring(Side::Rx).interrupted());
-            assert!(!b.ring(Side::Rx).interrupted());
+            assert!(b.interrupted(Side::Rx));
+            assert!(!b.interrupted(Side::Rx));
             // The guest wants the next one.
             b.set_used_event(Side::Rx, 10 * round);
             a.set_used_event(Side::Tx, 10 * round);
@@ -58,12 +58,12 @@ fn no_interrupt_before_the_event_that_the_guest_waits_for() {
     b.set_used_event(Side::Rx, 7);
     a.set_used_event(Side::Tx, 100);
     burst(&mut wire, &mut a, &mut b, 7);
-    assert!(!b.ring(Side::Rx).interrupted());
+    assert!(!b.interrupted(Side::Rx));
     burst(&mut wire, &mut a, &mut b, 1);
-    assert!(b.ring(Side::Rx).interrupted());
+    assert!(b.interrupted(Side::Rx));
     burst(&mut wire, &mut a, &mut b, 8);
-    assert!(!b.ring(Side::Rx).interrupted());
-    assert!(!a.ring(Side::Tx).interrupted());
+    assert!(!b.interrupted(Side::Rx));
+    assert!(!a.interrupted(Side::Tx));
 }
 
 #[test]
@@ -72,13 +72,13 @@ fn guests_without_event_idx_have_a_flag() {
     let mut a = Guest::with_event_idx(&mut wire, 0, false);
     let mut b = Guest::with_event_idx(&mut wire, 1, false);
     burst(&mut wire, &mut a, &mut b, 2);
-    assert!(b.ring(Side::Rx).interrupted());
+    assert!(b.interrupted(Side::Rx));
     b.set_avail_flags(Side::Rx, VRING_AVAIL_F_NO_INTERRUPT as u16);
     burst(&mut wire, &mut a, &mut b, 2);
-    assert!(!b.ring(Side::Rx).interrupted());
+    assert!(!b.interrupted(Side::Rx));
     b.set_avail_flags(Side::Rx, 0);
     burst(&mut wire, &mut a, &mut b, 2);
-    assert!(b.ring(Side::Rx).interrupted());
+    assert!(b.interrupted(Side::Rx));
 }
 
 #[test]
@@ -86,11 +86,11 @@ fn nothing_done_means_no_interrupt() {
     let (mut wire, mut a, mut b) = pair();
     for side in [Side::Rx, Side::Tx] {
         a.kick(&mut wire, side);
-        assert!(!a.ring(side).interrupted());
+        assert!(!a.interrupted(side));
     }
     a.send(&mut wire, &rw(3, 4, 1), b"x");
-    assert!(!a.ring(Side::Tx).interrupted());
-    assert!(!b.ring(Side::Rx).interrupted());
+    assert!(!a.interrupted(Side::Tx));
+    assert!(!b.interrupted(Side::Rx));
 }
 
 #[test]
