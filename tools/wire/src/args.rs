@@ -39,7 +39,8 @@ pub struct Args {
     /// A service of the host at CID 2, for each guest: KIND is sink, source, echo or
     /// ping-pong, and the options are size=BYTES (of a packet), bytes=BYTES (in all;
     /// the last two for sources and ping-pongs), buffer=BYTES (announced to the
-    /// guest), used-batch=on|off|N (as --used-batch, for this service's packets)
+    /// guest), used-batch=on|off|N (as --used-batch, for this service's packets). BYTES take
+    /// K, M and G, powers of 1024
     #[arg(long = "service", value_name = "KIND=PORT[,OPTION=VALUE…]")]
     pub services: Vec<ServiceSpec>,
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use vhost::vhost_user::message::{VhostUserProtocolFeatures, VhostUserVirtioFeatures};
 use vhost_user_backend::VhostUserBackend;
-use virtio_bindings::bindings::virtio_config::{VIRTIO_F_NOTIFY_ON_EMPTY, VIRTIO_F_VERSION_1};
+use virtio_bindings::bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::bindings::virtio_ring::{
     VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC,
 };
@@ -108,7 +108,6 @@ impl VhostUserBackend for Device {
     fn features(&self) -> u64 {
         let bits = [
             VIRTIO_F_VERSION_1,
-            VIRTIO_F_NOTIFY_ON_EMPTY,
             VIRTIO_RING_F_EVENT_IDX,
             VIRTIO_RING_F_INDIRECT_DESC,
         ];

@@ -17,6 +17,7 @@ use crate::device::Offer;
 use crate::route::PortId;
 use crate::serve::serve;
 use crate::socket::listen;
+use crate::stats::Report;
 use crate::wire::Wire;
 
 /// What the main thread waits for.
@@ -28,6 +29,7 @@ enum Event {
 /// Run the wire until a signal ends it.
 pub fn run(args: Args) -> anyhow::Result<()> {
     args.check()?;
+    args.stats.as_deref().map_or(Ok(()), Report::check_path)?;
     let (events, inbox) = mpsc::channel();
     // Before the first socket is made: a signal from here on ends the program
     // in order.
@@ -59,8 +61,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             })
             .context("cannot start a thread")?;
     }
-    println!("ready");
-    std::io::stdout().flush().context("cannot say ready")?;
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "ready")
+        .and_then(|()| stdout.flush())
+        .context("cannot say ready on the standard output")?;
 
     let report = || {
         wire.lock()
@@ -80,7 +84,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     end.and(written)
 }
 
-fn write_stats(args: &Args, report: &crate::stats::Report) -> anyhow::Result<()> {
+fn write_stats(args: &Args, report: &Report) -> anyhow::Result<()> {
     match &args.stats {
         Some(path) => report.write(path),
         None => Ok(()),

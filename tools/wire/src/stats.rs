@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde::Serialize;
 
 use crate::chain::Malformed;
@@ -117,15 +117,36 @@ pub struct Report {
 }
 
 impl Report {
+    /// Whether `write` has a chance, before hours of counting.
+    pub fn check_path(path: &Path) -> anyhow::Result<()> {
+        let folder = path.parent().filter(|f| !f.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        ensure!(
+            folder.is_dir(),
+            "the folder of the counters, {}, does not exist; make it, or give another --stats",
+            folder.display()
+        );
+        ensure!(
+            !path.is_dir(),
+            "{} is a folder; give --stats a file in it",
+            path.display()
+        );
+        Ok(())
+    }
+
     /// Put the report into `path` in one step, so that a reader never sees half
-    /// of one.
+    /// of one. A pipe or a terminal is written to as it is.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        let part = path.with_file_name(name);
         let text = serde_json::to_string_pretty(self)? + "\n";
-        fs::write(&part, text)
-            .and_then(|()| fs::rename(&part, path))
-            .with_context(|| format!("cannot write the counters into {}", path.display()))
+        let written = match fs::metadata(path) {
+            Ok(found) if !found.is_file() => fs::write(path, text),
+            _ => {
+                let mut name = path.file_name().unwrap_or_default().to_owned();
+                name.push(".part");
+                let part = path.with_file_name(name);
+                fs::write(&part, text).and_then(|()| fs::rename(&part, path))
+            }
+        };
+        written.with_context(|| format!("cannot write the counters into {}", path.display()))
     }
 }

@@ -152,6 +152,27 @@ fn guests_that_come_and_go_leave_nothing_behind() {
 }
 
 #[test]
+fn counters_can_go_into_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vsock-wire"))
+        .args(["--port", &format!("cid=3,socket={}", socket.display())])
+        .args(["--stats", "/dev/stdout"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+    let mut text = String::new();
+    stdout.read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    let stats: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(connections(&stats, 0), 0);
+}
+
+#[test]
 fn bad_arguments_say_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let live = Program::start();
@@ -172,6 +193,18 @@ fn bad_arguments_say_what_to_do() {
         (
             vec!["--port", &format!("cid=3,socket={}", taken.display())],
             "another program listens",
+        ),
+        (
+            vec!["--port", "cid=3,socket=/a", "--stats", "/nowhere/stats"],
+            "give another --stats",
+        ),
+        (
+            vec!["--port", "cid=3,socket=/a", "--stats", "/tmp"],
+            "is a folder",
+        ),
+        (
+            vec!["--port", "cid=3,socket=/a", "--service", "drain=1"],
+            "there are sink, source, echo and ping-pong",
         ),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_vsock-wire"));
