@@ -10,7 +10,7 @@ use crate::{
     module::WORKQUEUE,
     rx::{
         self,
-        Rx, //
+        Ring, //
     },
     tx::{
         self,
@@ -19,6 +19,7 @@ use crate::{
     },
 };
 use kernel::{
+    device::Bound,
     new_mutex,
     prelude::*,
     sync::{
@@ -31,6 +32,7 @@ use kernel::{
         ArcBorrow,
         Mutex, //
     },
+    time::Delta,
     workqueue::{
         impl_has_work,
         new_work,
@@ -50,6 +52,9 @@ use vsock_kernel::{
 /// The device that sockets reach the host through, while there is one.
 pub(crate) static DEVICE: RcuSlot<Arc<Vsock>> = RcuSlot::new();
 
+/// How long to wait for memory when no interrupt will start the work again.
+pub(crate) const RETRY_DELAY: Delta = Delta::from_millis(20);
+
 /// The indices of the virtqueues, which are the numbers of the works as well.
 pub(crate) const RX: u64 = 0;
 pub(crate) const TX: u64 = 1;
@@ -67,14 +72,14 @@ pub(crate) struct Vsock {
     guest_cid: Atomic<u32>,
     /// Was SOCK_SEQPACKET negotiated?
     pub(crate) seqpacket: bool,
-    /// The most descriptors that the TX ring could have. Set before the device is published.
-    tx_num_max: Atomic<u32>,
+    /// The number of descriptors of the TX ring. Set before the device is published.
+    tx_size: Atomic<u32>,
     /// Set when the device is about to go: workers leave off at their next packet.
     stopping: Atomic<bool>,
 
-    /// The RX queue and its batch; `None` while the device is not running.
+    /// The RX queue; `None` while the device is not running.
     #[pin]
-    pub(crate) rx: Mutex<Option<Rx>>,
+    pub(crate) rx: Mutex<Option<Ring>>,
     /// The TX queue; `None` while the device is not running.
     #[pin]
     pub(crate) tx: Mutex<Option<Tx>>,
@@ -110,7 +115,7 @@ impl Vsock {
             pin_init!(Self {
                 guest_cid: Atomic::new(vsock::CID_ANY),
                 seqpacket,
-                tx_num_max: Atomic::new(0),
+                tx_size: Atomic::new(0),
                 stopping: Atomic::new(false),
                 rx <- new_mutex!(None, "Vsock::rx"),
                 tx <- new_mutex!(None, "Vsock::tx"),
@@ -132,24 +137,24 @@ impl Vsock {
         self.guest_cid.load(Relaxed)
     }
 
-    /// Reads the guest's CID from the device. May sleep.
-    pub(crate) fn update_guest_cid(&self, dev: &Device) {
-        // CAST: The upper half is reserved; `virtio_vsock_update_guest_cid()` drops it as well.
-        let cid = dev.config_le64(vsock::CONFIG_GUEST_CID) as u32;
-        // ORDERING: The CID orders nothing.
-        self.guest_cid.store(cid, Relaxed);
+    /// Reads the guest's CID from the device. False if that has none. May sleep.
+    pub(crate) fn update_guest_cid(&self, dev: &Device<Bound>) -> bool {
+        vsock::guest_cid(dev)
+            // ORDERING: The CID orders nothing.
+            .map(|cid| self.guest_cid.store(cid, Relaxed))
+            .is_some()
     }
 
-    /// The most descriptors that the TX ring could have.
-    pub(crate) fn tx_num_max(&self) -> u32 {
+    /// The number of descriptors of the TX ring.
+    pub(crate) fn tx_size(&self) -> u32 {
         // ORDERING: Set before the device is published.
-        self.tx_num_max.load(Relaxed)
+        self.tx_size.load(Relaxed)
     }
 
     /// Notes the sizes of the rings, before the device is published.
-    pub(crate) fn set_ring_sizes(&self, rx_size: u32, tx_num_max: u32) {
+    pub(crate) fn set_ring_sizes(&self, rx_size: u32, tx_size: u32) {
         // ORDERING: Publishing the device orders this before any use.
-        self.tx_num_max.store(tx_num_max, Relaxed);
+        self.tx_size.store(tx_size, Relaxed);
         self.send_queue.set_reply_limit(rx_size);
     }
 
@@ -212,7 +217,7 @@ impl WorkItem<EVENT> for Vsock {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        event::work(&this);
+        event::work(this.as_arc_borrow());
     }
 }
 

@@ -26,7 +26,10 @@ use vsock_kernel::{
         IdTable, //
     },
     virtio_device_table,
-    vsock, //
+    vsock::{
+        self,
+        DeviceLock, //
+    },
 };
 
 virtio_device_table!(VSOCK_TABLE, @none, [DeviceId::VSOCK]);
@@ -37,9 +40,15 @@ pub(crate) struct VsockDriver;
 /// A device that the driver is bound to.
 #[pin_data]
 pub(crate) struct Bound {
-    /// `None` while the machine sleeps, and after it, if the device did not come back.
+    /// `None` once the driver has left the device.
     #[pin]
-    running: Mutex<Option<Running>>,
+    service: Mutex<Option<Service>>,
+}
+
+/// What a device that we serve has. It goes in the order of the fields.
+struct Service {
+    /// `None` while the machine sleeps, and after it, if the device did not come back.
+    running: Option<Running>,
     _claim: Claim,
 }
 
@@ -68,16 +77,12 @@ impl Drop for Claim {
     }
 }
 
-/// Starts the device, and says why if it cannot.
+/// Starts the device, and says in the kernel log why if it cannot.
 fn start(dev: &Device<Core<'_>>) -> Result<Running> {
-    let running = Probed::new(dev)
-        .inspect_err(|err| match *err {
-            ENOENT => dev_err!(dev, "the device lacks the rx, tx and event queues\n"),
-            err => dev_err!(dev, "could not set up the device's queues: {err:?}\n"),
-        })?
-        .driver_ok()?
-        .start()?;
-    Ok(running)
+    Probed::new(dev)?
+        .driver_ok()
+        .start()
+        .inspect_err(|err| dev_err!(dev, "could not start the device: {err:?}\n"))
 }
 
 impl virtio::Driver for VsockDriver {
@@ -90,25 +95,40 @@ impl virtio::Driver for VsockDriver {
         dev: &'bound Device<Core<'_>>,
     ) -> impl PinInit<Self::Data<'bound>, Error> + 'bound {
         try_pin_init!(Bound {
-            _claim: Claim::take(dev)?,
-            running <- new_mutex!(Some(start(dev)?), "Bound::running"),
+            service <- new_mutex!(
+                {
+                    // A device that comes while another goes waits for it here.
+                    let _lock = DeviceLock::take_interruptible()?;
+                    let claim = Claim::take(dev)?;
+                    Some(Service {
+                        running: Some(start(dev)?),
+                        _claim: claim,
+                    })
+                },
+                "Bound::service"
+            ),
         })
     }
 
     fn unbind<'bound>(_: &'bound Device<Core<'_>>, bound: Pin<&Self::Data<'bound>>) {
-        let running = bound.running.lock().take();
-        drop(running);
+        let _lock = DeviceLock::take();
+        let service = bound.service.lock().take();
+        drop(service);
     }
 
     fn freeze<'bound>(_: &'bound Device<Core<'_>>, bound: Pin<&Self::Data<'bound>>) -> Result {
-        let running = bound.running.lock().take();
-        drop(running);
+        let _lock = DeviceLock::take();
+        if let Some(service) = &mut *bound.service.lock() {
+            service.running = None;
+        }
         Ok(())
     }
 
     fn restore<'bound>(dev: &'bound Device<Core<'_>>, bound: Pin<&Self::Data<'bound>>) -> Result {
-        let running = start(dev)?;
-        *bound.running.lock() = Some(running);
+        let _lock = DeviceLock::take();
+        if let Some(service) = &mut *bound.service.lock() {
+            service.running = Some(start(dev)?);
+        }
         Ok(())
     }
 }

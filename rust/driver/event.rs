@@ -3,64 +3,92 @@
 //! The event queue.
 
 use crate::{
-    device::Vsock,
+    device::{
+        Vsock,
+        EVENT, //
+    },
     module::STATS,
     transport::TRANSPORT, //
 };
-use kernel::prelude::*;
+use kernel::sync::ArcBorrow;
 use vsock_kernel::{
     gfp::Gfp,
-    virtio::{
-        Live,
-        Virtqueue, //
-    },
+    virtio::Virtqueue,
     vsock::EventBuffer, //
 };
 
 /// How many events the device may send ahead.
-const BUFFERS: usize = 8;
+const BUFFERS: u32 = 8;
 
-/// The event queue, with buffers for the device to fill.
+/// How many events are handled before others get their turn: a device can send them as fast as
+/// they are taken.
+const BUDGET: u32 = 64;
+
+/// The event queue.
 pub(crate) struct Events {
-    queue: Virtqueue<EventBuffer, Live>,
+    queue: Virtqueue<EventBuffer>,
+    /// How many buffers the device has.
+    posted: u32,
 }
 
 impl Events {
     /// Gives the device its buffers.
-    pub(crate) fn new(mut queue: Virtqueue<EventBuffer, Live>) -> Result<Self> {
-        for _ in 0..BUFFERS {
-            // A ring that is smaller than this takes what it has room for.
-            if queue.add(EventBuffer::new()?, Gfp::Kernel).is_err() {
-                break;
-            }
-        }
-        queue.kick();
-        Ok(Self { queue })
+    pub(crate) fn new(queue: Virtqueue<EventBuffer>) -> Self {
+        let mut events = Self { queue, posted: 0 };
+        events.fill();
+        events
     }
 
-    fn poll(&mut self, vsock: &Vsock) {
+    /// Gives the device what it lacks of its buffers, as far as there are memory and room.
+    fn fill(&mut self) {
+        while self.posted < BUFFERS {
+            let Ok(buffer) = EventBuffer::new() else {
+                break;
+            };
+            if self.queue.add(buffer, Gfp::Kernel).is_err() {
+                break;
+            }
+            self.posted += 1;
+        }
+        self.queue.kick();
+    }
+
+    /// Handles the events that came. False if there may be more.
+    fn poll(&mut self, vsock: &Vsock) -> bool {
+        let mut budget = BUDGET;
         loop {
             self.queue.disable_cb();
             while let Some((buffer, used)) = self.queue.get_buf() {
+                self.posted -= 1;
                 if buffer.is_transport_reset(used) {
                     STATS.transport_resets.add(1);
                     vsock.update_guest_cid(self.queue.device());
                     TRANSPORT.reset_connected();
                 }
-                // There is room: this buffer was taken out just now.
-                let _ = self.queue.add(buffer, Gfp::Kernel);
+                if self.queue.add(buffer, Gfp::Kernel).is_ok() {
+                    self.posted += 1;
+                }
+                budget -= 1;
+                if budget == 0 || vsock.is_stopping() {
+                    return false;
+                }
             }
             if self.queue.enable_cb() {
                 break;
             }
         }
-        self.queue.kick();
+        self.fill();
+        true
     }
 }
 
 /// Handles the events that came.
-pub(crate) fn work(vsock: &Vsock) {
-    if let Some(events) = &mut *vsock.event.lock() {
-        events.poll(vsock);
+pub(crate) fn work(vsock: ArcBorrow<'_, Vsock>) {
+    let done = match &mut *vsock.event.lock() {
+        Some(events) => events.poll(&vsock),
+        None => true,
+    };
+    if !done && !vsock.is_stopping() {
+        Vsock::queue_work::<EVENT>(vsock);
     }
 }

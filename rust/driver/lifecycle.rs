@@ -15,7 +15,7 @@ use crate::{
         TX, //
     },
     event::Events,
-    rx::Rx,
+    rx::Ring,
     transport::TRANSPORT,
     tx::Tx, //
 };
@@ -28,63 +28,64 @@ use vsock_kernel::{
     sync::Published,
     virtio::{
         Device,
-        Found,
-        Live,
-        QueueSet,
-        Virtqueue, //
+        FoundQueues,
+        ReadyQueue, //
     },
-    vsock::{
-        self,
-        EventBuffer,
-        RxBuffer,
-        TxPacket, //
-    },
+    vsock, //
 };
+
+/// The feature bit of indirect descriptors, `VIRTIO_RING_F_INDIRECT_DESC`.
+const RING_F_INDIRECT_DESC: u32 = 28;
 
 /// A device whose queues are found; it does not look at them yet.
 pub(crate) struct Probed {
     vsock: Arc<Vsock>,
-    set: Arc<QueueSet>,
-    rx: Virtqueue<RxBuffer, Found>,
-    tx: Virtqueue<TxPacket, Found>,
-    event: Virtqueue<EventBuffer, Found>,
+    queues: FoundQueues<3>,
 }
 
 impl Probed {
-    /// Finds the device's queues and reads its CID.
+    /// Finds the device's queues and reads its CID, or says in the kernel log why not.
     pub(crate) fn new(dev: &Device<Core<'_>>) -> Result<Self> {
         let vsock = Vsock::new(dev.has_feature(vsock::F_SEQPACKET))?;
-        let (set, [rx, tx, event]) = dev.find_vqs([c"rx", c"tx", c"event"], vsock.clone())?;
-        let (rx, tx) = (rx.typed(), tx.typed());
-        vsock.set_ring_sizes(rx.vring_size(), tx.num_max());
-        vsock.update_guest_cid(set.device());
-        Ok(Self {
-            vsock,
-            set,
-            rx,
-            tx,
-            event: event.typed(),
-        })
+        let queues = dev
+            .find_vqs([c"rx", c"tx", c"event"], vsock.clone())
+            .inspect_err(|err| match *err {
+                ENOENT | EINVAL => dev_err!(dev, "the device lacks the rx, tx and event queues\n"),
+                err => dev_err!(dev, "could not set up the device's queues: {err:?}\n"),
+            })?;
+
+        // A packet with payload takes two descriptors.
+        let tx_size = queues.vring_size::<{ TX as usize }>();
+        if tx_size < 2 && !dev.has_feature(RING_F_INDIRECT_DESC) {
+            dev_err!(dev, "the device's tx queue is too small to send anything\n");
+            return Err(EINVAL);
+        }
+        vsock.set_ring_sizes(queues.vring_size::<{ RX as usize }>(), tx_size);
+        if !vsock.update_guest_cid(queues.device()) {
+            dev_err!(dev, "the device has no configuration, and so no CID\n");
+            return Err(ENODEV);
+        }
+        Ok(Self { vsock, queues })
     }
 
     /// Tells the device that it may begin.
-    pub(crate) fn driver_ok(self) -> Result<Ready> {
-        let ok = self.set.driver_ok()?;
-        Ok(Ready {
+    pub(crate) fn driver_ok(self) -> Ready {
+        let [rx, tx, event] = self.queues.driver_ok();
+        Ready {
             vsock: self.vsock,
-            rx: self.rx.live(&ok),
-            tx: self.tx.live(&ok),
-            event: self.event.live(&ok),
-        })
+            rx,
+            tx,
+            event,
+        }
     }
 }
 
 /// A device that knows that we are ready; nobody uses its queues yet.
 pub(crate) struct Ready {
     vsock: Arc<Vsock>,
-    rx: Virtqueue<RxBuffer, Live>,
-    tx: Virtqueue<TxPacket, Live>,
-    event: Virtqueue<EventBuffer, Live>,
+    rx: ReadyQueue,
+    tx: ReadyQueue,
+    event: ReadyQueue,
 }
 
 impl Ready {
@@ -105,10 +106,10 @@ impl Ready {
 
         // Sockets can send from the moment the device is published. It is published before the
         // device gets a buffer, as what it then sends may have to be answered.
-        *vsock.tx.lock() = Some(Tx::new(tx));
+        *vsock.tx.lock() = Some(Tx::new(tx.typed()));
         running.published = Some(DEVICE.publish(vsock.clone()).map_err(|_| EBUSY)?);
-        *vsock.event.lock() = Some(Events::new(event)?);
-        *vsock.rx.lock() = Some(Rx::new(rx));
+        *vsock.event.lock() = Some(Events::new(event.typed()));
+        *vsock.rx.lock() = Some(Ring::new(rx.typed()));
 
         // The work may have been asked for before there was something to do it with: packets that
         // were queued, and interrupts that came, since the device is ready.

@@ -42,10 +42,10 @@ pub(crate) static STATS: Stats = Stats::new();
 #[pin_data]
 pub(crate) struct VirtioVsock {
     #[pin]
-    _debugfs: kernel::debugfs::Scope<DebugFs>,
-    #[pin]
     _driver: Registration<Adapter<VsockDriver>>,
     _transport: vsock::Registration<VsockTransport>,
+    #[pin]
+    _debugfs: kernel::debugfs::Scope<DebugFs>,
     _workqueue: Published<OwnedQueue>,
 }
 
@@ -59,9 +59,12 @@ impl kernel::InPlaceModule for VirtioVsock {
                     .publish(OwnedQueue::new_percpu(<Self as ModuleMetadata>::NAME)?)
                     .map_err(|_| EBUSY)?
             },
-            _transport: TRANSPORT.register_g2h().inspect_err(|err| explain_refusal(*err))?,
-            _driver <- Registration::new(<Self as ModuleMetadata>::NAME, module),
             _debugfs <- DebugFs::new(<Self as ModuleMetadata>::NAME),
+            // A socket may use the transport from here on.
+            _transport: TRANSPORT
+                .register_g2h()
+                .inspect_err(|err| explain_refusal(*err))?,
+            _driver <- Registration::new(<Self as ModuleMetadata>::NAME, module),
         })
     }
 }

@@ -6,18 +6,18 @@ pub(crate) mod batch;
 mod ring;
 mod run;
 
-use self::{
-    batch::{
-        Batch,
-        End,
-        Limits, //
-    },
-    ring::Ring, //
+pub(crate) use self::ring::Ring;
+
+use self::batch::{
+    Batch,
+    End,
+    Limits, //
 };
 use crate::{
     config::CONFIG,
     device::{
         Vsock,
+        RETRY_DELAY,
         RX, //
     },
     module::STATS,
@@ -25,18 +25,12 @@ use crate::{
     transport::TRANSPORT, //
 };
 use kernel::{
+    prelude::*,
     sync::ArcBorrow,
-    time::{
-        delay::fsleep,
-        Delta, //
-    },
+    time::delay::fsleep, //
 };
 use vsock_kernel::{
     trace,
-    virtio::{
-        Live,
-        Virtqueue, //
-    },
     vsock::{
         Header,
         RxBuffer,
@@ -48,26 +42,9 @@ use vsock_kernel::{
 /// How many packets are received before others get their turn on the workqueue.
 const BUDGET: u32 = 1024;
 
-/// How long to wait for memory when the device has no buffer, so that no interrupt will come.
-const RETRY_DELAY: Delta = Delta::from_millis(20);
-
-/// The RX queue, between two runs of its worker.
-pub(crate) struct Rx {
-    ring: Ring,
-}
-
-impl Rx {
-    /// Gives the device its buffers.
-    pub(crate) fn new(queue: Virtqueue<RxBuffer, Live>) -> Self {
-        Self {
-            ring: Ring::new(queue),
-        }
-    }
-}
-
 /// One run of the RX worker.
 ///
-/// The batch is in here, and not in [`Rx`]: no batch outlives the run that opened it.
+/// The batch is in here, and not beside the ring: no batch outlives the run that opened it.
 struct Receiver<'a> {
     /// Holds a socket's lock, if anything; dropped before all else.
     batch: Batch<RxRun>,
@@ -99,13 +76,13 @@ enum Next {
 }
 
 impl<'a> Receiver<'a> {
-    fn new(rx: &'a mut Rx, vsock: &'a Vsock) -> Self {
+    fn new(ring: &'a mut Ring, vsock: &'a Vsock) -> Self {
         Self {
             batch: Batch::new(),
             limits: CONFIG.rx_batch_limits(),
             budget: BUDGET,
             tally: RxTally::default(),
-            ring: &mut rx.ring,
+            ring,
             vsock,
         }
     }
@@ -113,12 +90,13 @@ impl<'a> Receiver<'a> {
     /// Receives what there is, and gives the device new buffers.
     fn poll(&mut self) -> Next {
         loop {
-            self.ring.queue.disable_cb();
+            self.ring.disable_cb();
             let pause = self.drain();
             // Nothing below may find a socket locked: it sleeps, refills and stops.
             self.close_batch(match pause {
+                Pause::Empty => End::Idle,
                 Pause::Replies => End::Replies,
-                Pause::Empty | Pause::Budget => End::Idle,
+                Pause::Budget => End::Budget,
             });
             self.tally.fold_into(&STATS);
             // Looked at after the batch was closed, which may have taken a while, and before
@@ -126,12 +104,17 @@ impl<'a> Receiver<'a> {
             if self.vsock.is_stopping() {
                 return Next::Wait;
             }
-            if !self.ring.refill() {
-                STATS.rx_refill_failed.add(1);
-                return Next::Retry;
+            match self.ring.refill() {
+                Ok(()) => (),
+                // A broken device is not mended by trying again.
+                Err(EIO) => return Next::Wait,
+                Err(_) => {
+                    STATS.rx_refill_failed.add(1);
+                    return Next::Retry;
+                }
             }
             match pause {
-                Pause::Empty if self.ring.queue.enable_cb() => return Next::Wait,
+                Pause::Empty if self.ring.enable_cb() => return Next::Wait,
                 Pause::Empty => (),
                 // Interrupts stay off: whoever makes room for replies starts this work again.
                 Pause::Replies => {
@@ -180,23 +163,20 @@ impl<'a> Receiver<'a> {
         self.tally.packets += 1;
         self.tally.bytes += u64::from(hdr.payload_len());
 
-        if !hdr.is_stream_data() || !CONFIG.rx_batch.is_on() {
-            let end = if hdr.is_stream_data() {
-                End::Off
-            } else {
-                End::Regular
-            };
-            self.close_batch(end);
-            return self.receive_regular(packet);
+        if !hdr.is_stream_data() {
+            return self.receive_regular(packet, End::Regular);
+        }
+        if !CONFIG.rx_batch.is_on() {
+            return self.receive_regular(packet, End::Off);
         }
         if let Some(end) = self.batch.refuses(&hdr, hdr.payload_len(), &self.limits) {
-            self.close_batch(end);
             if end == End::Refused {
-                return self.receive_regular(packet);
+                return self.receive_regular(packet, end);
             }
+            self.close_batch(end);
         }
         if self.batch.is_closed() && !self.open_batch(&hdr) {
-            return self.receive_regular(packet);
+            return self.receive_regular(packet, End::Regular);
         }
         let buffer = self.batch.take(packet, hdr.payload_len());
         self.tally.copied += u64::from(buffer.is_some());
@@ -222,9 +202,10 @@ impl<'a> Receiver<'a> {
 
     /// Leaves a packet to the C code, which keeps its buffer.
     ///
-    /// The batch must be closed: the C code locks the packet's socket.
-    fn receive_regular(&mut self, packet: RxPacket) -> Option<RxBuffer> {
-        debug_assert!(self.batch.is_closed());
+    /// Ends the batch first, for the reason `end`: the C code locks the packet's socket, and the
+    /// packets of a flow keep their order.
+    fn receive_regular(&mut self, packet: RxPacket, end: End) -> Option<RxBuffer> {
+        self.close_batch(end);
         self.tally.slow += 1;
         TRANSPORT.recv_pkt(packet);
         None
@@ -242,7 +223,7 @@ impl<'a> Receiver<'a> {
 /// Receives what the device has for us.
 pub(crate) fn work(vsock: ArcBorrow<'_, Vsock>) {
     let next = match &mut *vsock.rx.lock() {
-        Some(rx) => Receiver::new(rx, &vsock).poll(),
+        Some(ring) => Receiver::new(ring, &vsock).poll(),
         None => Next::Wait,
     };
     match next {

@@ -104,6 +104,8 @@ counters! {
         rx_batch_end_replies,
         /// ... because batching was switched off.
         rx_batch_end_off,
+        /// ... because others get their turn, or the device is about to go.
+        rx_batch_end_budget,
         /// Buffers of which the device says that they have less than a header.
         rx_drop_short,
         /// Buffers of which the device says that they have more than they have room for.
@@ -120,7 +122,7 @@ counters! {
         tx_queued,
         /// ... because the TX lock was taken, or the device was not running.
         tx_direct_busy,
-        /// ... because the virtqueue was full.
+        /// ... because the virtqueue was full, or memory was short.
         tx_direct_full,
         /// Packets that the worker put onto the virtqueue.
         tx_worker,
@@ -133,9 +135,8 @@ impl Stats {
     /// Counts a batch that ended.
     pub(crate) fn batch_ended(&self, closed: &Closed, end: End) {
         self.rx_batches.add(1);
-        // A batch has a packet at least. Sizes beyond the last class are counted in it.
-        let class = closed.packets.max(1).ilog2().min(SIZES.len() as u32 - 1);
-        if let Some(counter) = self.rx_batch_size.get(class as usize) {
+        let class = SIZES.iter().rposition(|size| closed.packets >= *size);
+        if let Some(counter) = class.and_then(|class| self.rx_batch_size.get(class)) {
             counter.add(1);
         }
         match end {
@@ -148,6 +149,7 @@ impl Stats {
             End::Malformed => &self.rx_batch_end_malformed,
             End::Replies => &self.rx_batch_end_replies,
             End::Off => &self.rx_batch_end_off,
+            End::Budget => &self.rx_batch_end_budget,
         }
         .add(1);
     }

@@ -53,13 +53,13 @@ impl Transport for VsockTransport {
         vsk.net_mode_global() && DEVICE.get(&rcu).is_some_and(|vsock| vsock.seqpacket)
     }
 
-    /// Each page of the payload takes a descriptor. A packet that needs more than the ring could
-    /// ever have free would wait for ever.
+    /// Each page of the payload takes a descriptor, unless the ring has indirect ones. A packet
+    /// that needs more than the ring has would wait for ever.
     fn can_msgzerocopy(bufs: u32) -> bool {
         let rcu = rcu::read_lock();
         DEVICE
             .get(&rcu)
-            .is_some_and(|vsock| bufs <= vsock.tx_num_max())
+            .is_some_and(|vsock| bufs <= vsock.tx_size())
     }
 
     fn send_pkt(packet: TxPacket) -> Result {

@@ -15,6 +15,7 @@ use crate::{
     config::CONFIG,
     device::{
         Vsock,
+        RETRY_DELAY,
         RX,
         SEND, //
     },
@@ -23,33 +24,24 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::ArcBorrow,
-    time::{
-        delay::fsleep,
-        Delta, //
-    },
+    time::delay::fsleep, //
 };
 use vsock_kernel::{
     gfp::Gfp,
-    virtio::{
-        Live,
-        Virtqueue, //
-    },
+    virtio::Virtqueue,
     vsock::TxPacket, //
 };
 
-/// How long to wait for memory when no completion will start sending again.
-const RETRY_DELAY: Delta = Delta::from_millis(20);
-
 /// The TX queue.
 pub(crate) struct Tx {
-    queue: Virtqueue<TxPacket, Live>,
+    queue: Virtqueue<TxPacket>,
     /// How many packets the device has.
     in_flight: u32,
 }
 
 impl Tx {
     /// An empty queue.
-    pub(crate) fn new(queue: Virtqueue<TxPacket, Live>) -> Self {
+    pub(crate) fn new(queue: Virtqueue<TxPacket>) -> Self {
         Self {
             queue,
             in_flight: 0,
@@ -57,6 +49,9 @@ impl Tx {
     }
 
     /// Gives a packet to the device, without telling it; or gives the packet back.
+    ///
+    /// Packet captures see it before it is the device's, as a token does not tell what it carries.
+    /// One that has to wait, and is dropped, was seen all the same; none is seen twice.
     fn add(&mut self, mut packet: TxPacket, gfp: Gfp) -> Result<(), (TxPacket, Error)> {
         packet.deliver_tap();
         self.queue.add(packet, gfp)?;
@@ -136,8 +131,9 @@ pub(crate) fn send_work(vsock: ArcBorrow<'_, Vsock>) {
             if let Err((packet, err)) = tx.add(packet, Gfp::Kernel) {
                 vsock.send_queue.put_back(packet);
                 // A completion makes room, and starts this work again. Without a packet in flight
-                // there is none to come; it takes a lack of memory for that to happen.
-                retry = err == ENOMEM && tx.in_flight == 0;
+                // there is none to come; it takes a lack of memory for that to happen, or a device
+                // that is broken and will not be mended.
+                retry = tx.in_flight == 0 && err != EIO;
                 break;
             }
             if is_reply {

@@ -6,11 +6,14 @@
 //!
 //! A lock may be taken while those above it are held, never the other way round.
 //!
-//! 1. the device lock of the driver core, then [`driver::Bound`]'s `running`
+//! 1. the device lock of the driver core, then [`vsock_kernel::vsock::DeviceLock`], then
+//!    [`driver::Bound`]'s `service`
 //! 2. [`device::Vsock`]'s `rx` or `event`, never both
 //! 3. a socket's lock, `lock_sock()`
 //! 4. [`device::Vsock`]'s `tx`; with a socket locked, or under RCU, by `try_lock()` only
-//! 5. `rx_lock` or `tx_lock` of a socket's account, or the lock of the send queue, never two
+//! 5. spinlocks, which keep bottom halves out, never two of them: a socket's `sk_callback_lock`;
+//!    `rx_lock` or `tx_lock` of its account; the lock of the send queue; and the vsock core's
+//!    `vsock_table_lock`, which resetting all sockets takes, with `event` held or no lock at all
 #![forbid(unsafe_code)]
 
 mod config;

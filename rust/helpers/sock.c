@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <linux/skmsg.h>
 #include <net/sock.h>
-#include <net/tcp_states.h>
 
 void vsock_helper_sock_hold(struct sock *sk)
 {
@@ -45,18 +43,4 @@ void vsock_helper_skb_set_owner_sk(struct sk_buff *skb, struct sock *sk)
 	skb_orphan(skb);
 	skb->destructor = sock_efree;
 	skb->sk = sk;
-}
-
-/*
- * May this socket be fed without the C receive path looking at it? What can
- * change without the socket lock is read once: virtio_vsock_reset_sock() writes
- * sk_state, sockmap replaces sk_prot and publishes a psock.
- */
-bool vsock_helper_sk_is_native_established(const struct sock *sk)
-{
-	return READ_ONCE(sk->sk_state) == TCP_ESTABLISHED &&
-	       sk->sk_type == SOCK_STREAM &&
-	       !sock_flag(sk, SOCK_DONE) &&
-	       READ_ONCE(sk->sk_prot) == sk->sk_prot_creator &&
-	       !((uintptr_t)rcu_access_pointer(__sk_user_data(sk)) & SK_USER_DATA_PSOCK);
 }

@@ -27,18 +27,26 @@ bool vsock_helper_virtio_test_bit(const struct virtio_device *vdev, unsigned int
 	return fbit < VIRTIO_FEATURES_BITS && __virtio_test_bit(vdev, fbit);
 }
 
-void vsock_helper_virtio_config_get(struct virtio_device *vdev, unsigned int offset,
+/* False without a configuration space: config->get may be missing then. */
+bool vsock_helper_virtio_config_get(struct virtio_device *vdev, unsigned int offset,
 				    void *buf, unsigned int len)
 {
+	if (!vdev->config->get)
+		return false;
 	vdev->config->get(vdev, offset, buf, len);
+	return true;
+}
+
+void vsock_helper_virtio_reset_if_active(struct virtio_device *vdev)
+{
+	if (vdev->config->get_status(vdev))
+		virtio_reset_device(vdev);
 }
 
 void vsock_helper_virtio_set_priv(struct virtio_device *vdev, void *priv)
 {
 	/* Pairs with the acquire in vsock_helper_virtio_priv(). */
 	smp_store_release(&vdev->priv, priv);
-	if (!priv)
-		wake_up_var(&vdev->priv);
 }
 
 void *vsock_helper_virtio_priv(struct virtio_device *vdev)
@@ -46,7 +54,12 @@ void *vsock_helper_virtio_priv(struct virtio_device *vdev)
 	return smp_load_acquire(&vdev->priv);
 }
 
-/* Until the driver's last virtqueue is gone: see `virtio::QueueSet`. */
+/* The driver's last virtqueue is gone: see `virtio::QueueSet`. */
+void vsock_helper_virtio_clear_priv(struct virtio_device *vdev)
+{
+	store_release_wake_up(&vdev->priv, NULL);
+}
+
 void vsock_helper_virtio_wait_priv_clear(struct virtio_device *vdev)
 {
 	wait_var_event(&vdev->priv, !smp_load_acquire(&vdev->priv));

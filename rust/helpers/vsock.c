@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <linux/fs.h>
 #include <linux/namei.h>
+#include <linux/mutex.h>
+#include <linux/skmsg.h>
 #include <linux/virtio_vsock.h>
 #include <net/af_vsock.h>
+#include <net/tcp_states.h>
 
 /* virtio_vsock_reset_sock(): vsock_table_lock is held, the socket lock is not. */
 static void reset_sock(struct sock *sk)
@@ -22,9 +25,43 @@ bool vsock_helper_vsock_net_mode_global(struct vsock_sock *vsk)
 	return vsock_net_mode_global(vsk);
 }
 
-bool vsock_helper_vsock_net_is_reachable(struct vsock_sock *vsk)
+/*
+ * May this socket, whose lock is held, be fed without virtio_transport_recv_pkt()
+ * looking at it? An established stream of @transport, which only its own
+ * protocol serves, in a namespace that a device may reach. What can change
+ * without the socket lock is read once: virtio_vsock_reset_sock() writes
+ * sk_state, sockmap replaces sk_prot and publishes a psock.
+ */
+bool vsock_helper_vsock_is_native_established(struct vsock_sock *vsk,
+					      const struct vsock_transport *transport)
 {
-	return vsock_net_check_mode(sock_net(sk_vsock(vsk)), NULL);
+	struct sock *sk = sk_vsock(vsk);
+
+	return READ_ONCE(sk->sk_state) == TCP_ESTABLISHED &&
+	       sk->sk_type == SOCK_STREAM &&
+	       !sock_flag(sk, SOCK_DONE) &&
+	       vsk->transport == transport && vsk->trans &&
+	       READ_ONCE(sk->sk_prot) == sk->sk_prot_creator &&
+	       !((uintptr_t)rcu_access_pointer(__sk_user_data(sk)) & SK_USER_DATA_PSOCK) &&
+	       vsock_net_check_mode(sock_net(sk), NULL);
+}
+
+/* The probe and the removal of devices exclude each other: the_virtio_vsock_mutex. */
+static DEFINE_MUTEX(device_mutex);
+
+int vsock_helper_vsock_device_lock_interruptible(void)
+{
+	return mutex_lock_interruptible(&device_mutex);
+}
+
+void vsock_helper_vsock_device_lock(void)
+{
+	mutex_lock(&device_mutex);
+}
+
+void vsock_helper_vsock_device_unlock(void)
+{
+	mutex_unlock(&device_mutex);
 }
 
 struct sk_buff *vsock_helper_virtio_vsock_alloc_rx_skb(gfp_t gfp)
@@ -53,7 +90,8 @@ void vsock_helper_virtio_vsock_rx_skb_reset(struct sk_buff *skb)
 /*
  * The second half of virtio_transport_recv_enqueue(): copy the payload of @skb,
  * which is linear, behind that of @last. Not across the end of a message, nor
- * onto an skb whose payload is not linear or is partly read.
+ * onto an skb whose payload is not linear. That @last must not be partly read is
+ * our own rule.
  */
 bool vsock_helper_virtio_vsock_skb_try_merge(struct sk_buff *last, const struct sk_buff *skb)
 {
@@ -75,12 +113,6 @@ bool vsock_helper_virtio_vsock_rx_queue_try_merge(const struct sk_buff_head *que
 	struct sk_buff *last = skb_peek_tail(queue);
 
 	return last && vsock_helper_virtio_vsock_skb_try_merge(last, skb);
-}
-
-/* rx_lock is not held: it may be off by what a psock's reader takes meanwhile. */
-u32 vsock_helper_virtio_vsock_rx_queue_len(const struct virtio_vsock_sock *vvs)
-{
-	return skb_queue_len_lockless(&vvs->rx_queue);
 }
 
 bool vsock_helper_path_exists(const char *name)

@@ -6,13 +6,13 @@
 
 use crate::vsock::Header;
 
-/// `kernel::declare_trace!`, for tracepoints that are in this module's own bindings.
+/// `kernel::declare_trace!`, for tracepoints that are in this module's own bindings, and whose
+/// arguments are integers, so that they are safe to hit.
 macro_rules! declare_module_trace {
-    ($($(#[$attr:meta])* $pub:vis unsafe fn $name:ident($($arg:ident : $type:ty),* $(,)?);)*) => {$(
-        $(#[$attr])*
+    ($(fn $name:ident($($arg:ident : $type:ty),* $(,)?);)*) => {$(
         #[inline(always)]
         #[allow(clippy::too_many_arguments)]
-        $pub unsafe fn $name($($arg: $type),*) {
+        fn $name($($arg: $type),*) {
             ::kernel::macros::paste! {
                 // SAFETY: It is always fine to query the static key of a tracepoint.
                 let enabled = unsafe {
@@ -23,7 +23,7 @@ macro_rules! declare_module_trace {
                     )
                 };
                 if enabled {
-                    // SAFETY: The caller keeps to the requirements of the tracepoint.
+                    // SAFETY: The tracepoint takes integers only, and has no requirements.
                     unsafe { $crate::bindings::[<rust_do_trace_ $name>]($($arg),*) };
                 }
             }
@@ -32,10 +32,7 @@ macro_rules! declare_module_trace {
 }
 
 declare_module_trace! {
-    /// # Safety
-    ///
-    /// None: all arguments are integers.
-    unsafe fn virtio_vsock_rs_recv_pkt(
+    fn virtio_vsock_rs_recv_pkt(
         src_cid: u32,
         src_port: u32,
         dst_cid: u32,
@@ -48,31 +45,25 @@ declare_module_trace! {
         fwd_cnt: u32,
     );
 
-    /// # Safety
-    ///
-    /// None: all arguments are integers.
-    unsafe fn virtio_vsock_rs_rx_batch(packets: u32, bytes: u32, end: u32);
+    fn virtio_vsock_rs_rx_batch(packets: u32, bytes: u32, end: u32);
 }
 
 /// A packet that a batch took: `virtio_vsock_rs:virtio_vsock_rs_recv_pkt`.
 #[inline]
 pub fn recv_pkt(hdr: &Header) {
     let (src, dst) = (hdr.src(), hdr.dst());
-    // SAFETY: The tracepoint has no requirements.
-    unsafe {
-        virtio_vsock_rs_recv_pkt(
-            src.cid,
-            src.port,
-            dst.cid,
-            dst.port,
-            hdr.payload_len(),
-            hdr.raw_type(),
-            hdr.raw_op(),
-            hdr.flags(),
-            hdr.buf_alloc(),
-            hdr.fwd_cnt(),
-        )
-    }
+    virtio_vsock_rs_recv_pkt(
+        src.cid,
+        src.port,
+        dst.cid,
+        dst.port,
+        hdr.payload_len(),
+        hdr.raw_type(),
+        hdr.raw_op(),
+        hdr.flags(),
+        hdr.buf_alloc(),
+        hdr.fwd_cnt(),
+    );
 }
 
 /// A batch that ended: `virtio_vsock_rs:virtio_vsock_rs_rx_batch`.
@@ -80,6 +71,5 @@ pub fn recv_pkt(hdr: &Header) {
 /// `end` is the reason's number, as the trace header spells it out.
 #[inline]
 pub fn rx_batch(packets: u32, bytes: u32, end: u32) {
-    // SAFETY: The tracepoint has no requirements.
-    unsafe { virtio_vsock_rs_rx_batch(packets, bytes, end) }
+    virtio_vsock_rs_rx_batch(packets, bytes, end);
 }

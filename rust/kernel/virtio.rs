@@ -6,9 +6,10 @@
 //!
 //! # Queues and teardown
 //!
-//! The virtqueues of a device are found together, by [`Device::find_vqs`], and are owned one by
-//! one, by [`Virtqueue`] values. All of them share a [`QueueSet`], which resets the device before
-//! the first of them is emptied and deletes the queues after the last of them is gone. A driver
+//! The virtqueues of a device are found together, by [`Device::find_vqs`], and are owned one by one
+//! from the moment that the device is told of its driver ([`FoundQueues::driver_ok`]), by
+//! [`Virtqueue`] values. All of them share a [`QueueSet`], which resets the device before the first
+//! of them is emptied and deletes the queues after the last of them is gone. A driver
 //! that gives its queues up before it returns from [`Driver::unbind`] never waits; one that does
 //! not is made to wait there, so that no queue outlives its device.
 
@@ -34,16 +35,13 @@ pub use self::{
         Driver, //
     },
     queue_set::{
-        DriverOk,
-        FoundQueue,
+        FoundQueues,
         Handler,
-        QueueSet, //
+        QueueSet,
+        ReadyQueue, //
     },
     virtqueue::{
         Direction,
-        Found,
-        Live,
-        State,
         Token,
         Virtqueue, //
     },
@@ -91,8 +89,8 @@ macro_rules! virtio_device_table {
 ///
 /// # Invariants
 ///
-/// A `Device` is a valid `struct virtio_device` of the virtio core. Its `priv` is null, or points
-/// to the [`QueueSet`] of the device; `QueueSet` alone writes it.
+/// A `Device` is a valid `struct virtio_device` of the virtio core. While it is bound to a driver of
+/// [`Adapter`], its `priv` is null, or points to the [`QueueSet`] of the device.
 #[repr(transparent)]
 pub struct Device<Ctx: device::DeviceContext = device::Normal>(
     Opaque<bindings::virtio_device>,
@@ -114,18 +112,27 @@ impl<Ctx: device::DeviceContext> Device<Ctx> {
         // SAFETY: By the type invariant, the device is valid.
         unsafe { bindings::virtio_test_bit(self.as_raw(), bit) }
     }
+}
 
-    /// Reads the little-endian 64-bit field at `offset` of the device's configuration.
+impl Device<device::Bound> {
+    /// Reads the little-endian 64-bit field at `offset` of the device's configuration; `None` if
+    /// the device has none.
     ///
     /// May sleep. Not atomic towards the device, as the C driver's own read is not: a device that
-    /// changes the field says so by an event afterwards.
-    pub fn config_le64(&self, offset: u32) -> u64 {
+    /// changes the field says so by an event afterwards. A PCI device whose configuration is too
+    /// short for the field runs into the `BUG_ON()` of the transport, for the C driver as well.
+    ///
+    /// # Safety
+    ///
+    /// The configuration of a device of this type must have such a field at `offset`.
+    pub(crate) unsafe fn config_le64(&self, offset: u32) -> Option<u64> {
         let mut raw = [0u8; 8];
-        // SAFETY: The device is valid, and `raw` has room for the 8 bytes asked for.
-        unsafe {
-            bindings::virtio_config_get(self.as_raw(), offset, raw.as_mut_ptr().cast(), 8);
-        }
-        u64::from_le_bytes(raw)
+        // SAFETY: The device is valid and bound, `raw` has room for the 8 bytes asked for, and the
+        // caller vouches for the field.
+        let there = unsafe {
+            bindings::virtio_config_get(self.as_raw(), offset, raw.as_mut_ptr().cast(), 8)
+        };
+        there.then(|| u64::from_le_bytes(raw))
     }
 }
 

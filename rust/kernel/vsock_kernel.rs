@@ -6,11 +6,7 @@
 //! All `unsafe` code of the module is in this crate. Paths mirror where a file would stand in
 //! `rust/kernel/`.
 
-#[doc(hidden)]
 use vsock_bindings as bindings;
-
-/// Log prefix of `pr_*!` in this crate; `module!` defines it in the driver crate only.
-const __LOG_PREFIX: &[u8] = b"virtio_vsock_rs\0";
 
 pub mod gfp;
 pub mod net;

@@ -69,7 +69,8 @@ TRACE_EVENT(virtio_vsock_rs_rx_batch,
 		  __print_symbolic(__entry->end,
 			{ 0, "idle" }, { 1, "flow" }, { 2, "packets" },
 			{ 3, "bytes" }, { 4, "regular" }, { 5, "refused" },
-			{ 6, "malformed" }, { 7, "replies" }, { 8, "off" }))
+			{ 6, "malformed" }, { 7, "replies" }, { 8, "off" },
+			{ 9, "budget" }))
 );
 
 #endif /* _VIRTIO_VSOCK_RS_TRACE_H */

@@ -53,6 +53,8 @@ pub(crate) enum End {
     Replies,
     /// Batching was switched off.
     Off,
+    /// Others get their turn, or the device is about to go.
+    Budget,
 }
 
 impl End {
@@ -104,10 +106,10 @@ impl<R: Run> Batch<R> {
         let run = self.run.as_ref()?;
         if self.packets >= limits.packets {
             Some(End::Packets)
-        } else if len > limits.bytes.saturating_sub(self.bytes) {
-            Some(End::Bytes)
         } else if !run.is_same_flow(hdr) {
             Some(End::Flow)
+        } else if len > limits.bytes.saturating_sub(self.bytes) {
+            Some(End::Bytes)
         } else if !run.admits(hdr) {
             Some(End::Refused)
         } else {
@@ -212,11 +214,12 @@ mod tests {
 
     #[test]
     fn every_reason_to_end_is_found() {
-        let table: [(u32, &[u32], Fake, Option<End>); 9] = [
+        let table: [(u32, &[u32], Fake, Option<End>); 10] = [
             (1000, &[10], (1, 90), None),
             (1000, &[10], (1, 91), Some(End::Bytes)),
             (1000, &[100], (1, 1), Some(End::Bytes)),
             (1000, &[10], (2, 10), Some(End::Flow)),
+            (1000, &[10], (2, 91), Some(End::Flow)),
             (20, &[10], (1, 10), None),
             (20, &[10], (1, 11), Some(End::Refused)),
             (1000, &[1, 1, 1], (1, 1), Some(End::Packets)),

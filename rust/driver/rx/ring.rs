@@ -2,12 +2,10 @@
 
 //! The RX queue and its buffers.
 
+use kernel::prelude::*;
 use vsock_kernel::{
     gfp::Gfp,
-    virtio::{
-        Live,
-        Virtqueue, //
-    },
+    virtio::Virtqueue,
     vsock::{
         RxBuffer,
         RxBufferList, //
@@ -18,8 +16,8 @@ use vsock_kernel::{
 ///
 /// Buffers that are free again are kept until [`Ring::refill`], as the device is given none while
 /// a socket is locked.
-pub(super) struct Ring {
-    pub(super) queue: Virtqueue<RxBuffer, Live>,
+pub(crate) struct Ring {
+    queue: Virtqueue<RxBuffer>,
     free: RxBufferList,
     posted: u32,
     posted_max: u32,
@@ -27,16 +25,28 @@ pub(super) struct Ring {
 
 impl Ring {
     /// Fills the queue, as far as there is memory.
-    pub(super) fn new(queue: Virtqueue<RxBuffer, Live>) -> Self {
+    pub(crate) fn new(queue: Virtqueue<RxBuffer>) -> Self {
         let mut ring = Self {
             queue,
             free: RxBufferList::new(),
             posted: 0,
             posted_max: 0,
         };
-        ring.fill();
+        // Without memory for a single buffer the first run of the worker tries again.
+        let _ = ring.fill();
         ring.queue.kick();
         ring
+    }
+
+    /// Asks for no interrupts.
+    pub(super) fn disable_cb(&mut self) {
+        self.queue.disable_cb();
+    }
+
+    /// Asks for interrupts again. False if there are used buffers by now.
+    #[must_use]
+    pub(super) fn enable_cb(&mut self) -> bool {
+        self.queue.enable_cb()
     }
 
     /// A buffer that the device has used, and how much of it.
@@ -54,43 +64,49 @@ impl Ring {
     }
 
     /// Gives the device the buffers that were kept, and new ones if it has less than half of what
-    /// it had at most. False if it has none for lack of memory.
+    /// it had at most.
     ///
-    /// No socket may be locked: this may sleep.
-    pub(super) fn refill(&mut self) -> bool {
-        let mut changed = false;
+    /// Fails if the device has no buffer now, so that nothing more will come: `ENOMEM` if another
+    /// try may help, `EIO` if the device is broken. No socket may be locked: this may sleep.
+    pub(super) fn refill(&mut self) -> Result {
+        let before = self.posted;
+        let mut result = Ok(());
         while let Some(buffer) = self.free.pop() {
-            changed |= self.post(buffer);
+            result = result.and(self.post(buffer));
         }
         if self.posted < self.posted_max.max(2) / 2 {
-            changed |= self.fill();
+            result = result.and(self.fill());
         }
-        if changed {
+        if self.posted != before {
             self.queue.kick();
         }
-        self.posted > 0
+        match result {
+            Err(EIO) if self.posted == 0 => Err(EIO),
+            _ if self.posted == 0 => Err(ENOMEM),
+            _ => Ok(()),
+        }
     }
 
-    /// Adds new buffers until the ring is full or memory is short. True if any were added.
+    /// Adds new buffers until the ring is full, or says why not.
     ///
     /// Mirrors `virtio_vsock_rx_fill()`.
-    fn fill(&mut self) -> bool {
-        let mut added = false;
-        while self.queue.num_free() > 0 {
-            let Some(buffer) = RxBuffer::new() else { break };
-            if !self.post(buffer) {
-                break;
-            }
-            added = true;
+    fn fill(&mut self) -> Result {
+        let mut result = Ok(());
+        while result.is_ok() && self.queue.num_free() > 0 {
+            result = RxBuffer::new()
+                .ok_or(ENOMEM)
+                .and_then(|buffer| self.post(buffer));
         }
         self.posted_max = self.posted_max.max(self.posted);
-        added
+        result
     }
 
-    /// Adds a buffer. One that the ring has no room for is freed.
-    fn post(&mut self, buffer: RxBuffer) -> bool {
-        let posted = self.queue.add(buffer, Gfp::Kernel).is_ok();
-        self.posted += u32::from(posted);
-        posted
+    /// Adds a buffer. One that the ring does not take is freed.
+    fn post(&mut self, buffer: RxBuffer) -> Result {
+        self.queue
+            .add(buffer, Gfp::Kernel)
+            .map_err(|(_, err)| err)?;
+        self.posted += 1;
+        Ok(())
     }
 }

@@ -99,24 +99,13 @@ impl LockedSock {
     /// This orders what `f` sees against sockmap, which replaces a socket's callbacks under that
     /// lock and not under the socket lock.
     #[inline]
-    pub fn with_callback_lock<R>(&self, f: impl FnOnce(&Self) -> R) -> R {
+    pub fn with_callback_lock<R>(&self, f: impl FnOnce() -> R) -> R {
         // SAFETY: The socket is valid. `sk_callback_lock` nests inside of the socket lock.
         unsafe { bindings::sk_callback_read_lock_bh(self.as_ptr()) };
-        let ret = f(self);
+        let ret = f();
         // SAFETY: The lock was taken above.
         unsafe { bindings::sk_callback_read_unlock_bh(self.as_ptr()) };
         ret
-    }
-
-    /// Is it an established stream socket, not done, that only its own protocol serves?
-    ///
-    /// False as well if there is a psock, or `sk_prot` is not its creator's. All of it may change
-    /// without the socket lock, so that the answer is for now.
-    #[inline]
-    pub fn is_native_established(&self) -> bool {
-        // SAFETY: The socket is valid; what may change under the socket lock does not, as that is
-        // held, and the rest is read once.
-        unsafe { bindings::sk_is_native_established(self.as_ptr()) }
     }
 
     /// Tells a writer that there is room.

@@ -125,9 +125,17 @@ impl<T: Driver> Adapter<T> {
         unsafe { bindings::virtio_wait_priv_clear(dev.as_raw()) };
     }
 
-    extern "C" fn probe_callback(vdev: *mut bindings::virtio_device) -> c_int {
+    /// # Safety
+    ///
+    /// Called by the virtio core only, as `virtio_driver.probe`.
+    unsafe extern "C" fn probe_callback(vdev: *mut bindings::virtio_device) -> c_int {
         // SAFETY: The virtio core probes valid devices, with the device lock held.
         let dev = unsafe { Self::device(vdev) };
+        // A driver that failed to bind before us may have left its own pointer there.
+        //
+        // SAFETY: The device is valid, and has no `QueueSet`: `remove_callback`, and this function
+        // if it fails, wait until that is gone.
+        unsafe { bindings::virtio_set_priv(vdev, core::ptr::null_mut()) };
         let ret = from_result(|| {
             dev.as_ref().set_drvdata(T::probe(dev))?;
             Ok(0)
@@ -138,21 +146,28 @@ impl<T: Driver> Adapter<T> {
         ret
     }
 
-    extern "C" fn remove_callback(vdev: *mut bindings::virtio_device) {
+    /// # Safety
+    ///
+    /// Called by the virtio core only, as `virtio_driver.remove`.
+    unsafe extern "C" fn remove_callback(vdev: *mut bindings::virtio_device) {
         // SAFETY: The virtio core removes valid devices, with the device lock held.
         let dev = unsafe { Self::device(vdev) };
         // SAFETY: A device is removed after `probe_callback` succeeded and stored a `T::Data`.
         let data = unsafe { dev.as_ref().drvdata_borrow::<T::Data<'_>>() };
         T::unbind(dev, data);
         Self::wait_for_queues(dev);
-        // The core expects a status of zero, also of a driver that had found no queues.
+        // The core expects a status of zero, also of a driver that had found no queues. A device
+        // that is reset already must not be reset again: its admin queue, if any, is deleted.
         //
         // SAFETY: The device is valid, and has no virtqueues left.
-        unsafe { bindings::virtio_reset_device(vdev) };
+        unsafe { bindings::virtio_reset_if_active(vdev) };
     }
 
+    /// # Safety
+    ///
+    /// Called by the virtio core only, as `virtio_driver.freeze`.
     #[cfg(CONFIG_PM_SLEEP)]
-    extern "C" fn freeze_callback(vdev: *mut bindings::virtio_device) -> c_int {
+    unsafe extern "C" fn freeze_callback(vdev: *mut bindings::virtio_device) -> c_int {
         // SAFETY: The virtio core freezes valid devices, with the device lock held.
         let dev = unsafe { Self::device(vdev) };
         // SAFETY: Only a device that `probe_callback` succeeded for is frozen.
@@ -164,8 +179,11 @@ impl<T: Driver> Adapter<T> {
         ret
     }
 
+    /// # Safety
+    ///
+    /// Called by the virtio core only, as `virtio_driver.restore`.
     #[cfg(CONFIG_PM_SLEEP)]
-    extern "C" fn restore_callback(vdev: *mut bindings::virtio_device) -> c_int {
+    unsafe extern "C" fn restore_callback(vdev: *mut bindings::virtio_device) -> c_int {
         // SAFETY: The virtio core restores valid devices, with the device lock held.
         let dev = unsafe { Self::device(vdev) };
         // SAFETY: Only a device that `probe_callback` succeeded for is restored.

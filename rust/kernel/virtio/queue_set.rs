@@ -4,7 +4,6 @@
 
 use super::{
     Device,
-    Found,
     Token,
     Virtqueue, //
 };
@@ -16,15 +15,13 @@ use core::ptr::{
 use kernel::{
     device,
     error::to_result,
+    new_mutex,
     prelude::*,
     sync::{
         aref::ARef,
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
         Arc,
-        ArcBorrow, //
+        ArcBorrow,
+        Mutex, //
     },
     types::ForeignOwnable, //
 };
@@ -33,8 +30,9 @@ use kernel::{
 pub trait Handler: Send + Sync + 'static {
     /// The device used buffers of the queue at `index`.
     ///
-    /// Called in hard interrupt context, for different queues possibly at the same time, from
-    /// [`QueueSet::driver_ok`] on and until the last queue is gone.
+    /// Called in hard interrupt context, for different queues possibly at the same time, while the
+    /// device's queues exist; a device that does not keep to the rules may interrupt from the
+    /// moment that they are found.
     fn queue_done(this: ArcBorrow<'_, Self>, index: u32);
 }
 
@@ -46,14 +44,27 @@ pub trait Handler: Send + Sync + 'static {
 ///
 /// # Invariants
 ///
-/// - `dev` is bound, and its `priv` points to this value, until `drop` has deleted the queues.
+/// - `dev` is bound, and its `priv` points to this value, until `drop` is done with it.
 /// - `handler` is an `Arc<H>` turned into a pointer, for the `H` that `release` was made for.
+/// - `phase` is [`Phase::Reset`] only if the device was reset since its queues were found.
+#[pin_data(PinnedDrop)]
 pub struct QueueSet {
     dev: ARef<Device>,
     handler: NonNull<c_void>,
     release: unsafe fn(NonNull<c_void>),
-    reset: Atomic<bool>,
-    found: Atomic<bool>,
+    #[pin]
+    phase: Mutex<Phase>,
+}
+
+/// What there is to undo.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The queues were not found.
+    Bare,
+    /// The queues were found, and the device may use buffers.
+    Found,
+    /// The device was reset.
+    Reset,
 }
 
 // SAFETY: The device and the handler, which is `Send`, may be used from any thread.
@@ -62,39 +73,75 @@ unsafe impl Send for QueueSet {}
 // SAFETY: All methods of `QueueSet` may be called from any thread; the handler is `Sync`.
 unsafe impl Sync for QueueSet {}
 
-/// A virtqueue that was found and has no type of token yet.
+/// All virtqueues of a device that does not look at them yet.
 ///
 /// # Invariants
 ///
-/// `vq` is a valid virtqueue of `set`'s device, and nobody else uses it.
-pub struct FoundQueue {
+/// `vqs` are the valid virtqueues of `set`'s device, and nobody else uses them.
+pub struct FoundQueues<const N: usize> {
+    set: Arc<QueueSet>,
+    vqs: [NonNull<bindings::virtqueue>; N],
+}
+
+impl<const N: usize> FoundQueues<N> {
+    /// The number of descriptors in the ring of queue `I`.
+    #[doc(alias = "virtqueue_get_vring_size")]
+    pub fn vring_size<const I: usize>(&self) -> u32 {
+        const { assert!(I < N) };
+        // SAFETY: By the type invariant the queue is valid.
+        unsafe { bindings::virtqueue_get_vring_size(self.vqs[I].as_ptr()) }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device<device::Bound> {
+        self.set.device()
+    }
+
+    /// Tells the device that its driver is ready.
+    ///
+    /// From here on it may use buffers. Stands for `virtio_device_ready()`; may sleep.
+    pub fn driver_ok(self) -> [ReadyQueue; N] {
+        // SAFETY: The device is bound and not reset: no queue was given out that could have been
+        // dropped.
+        unsafe { bindings::virtio_device_ready(self.set.dev.as_raw()) };
+        // INVARIANT: Each queue is given out once.
+        self.vqs.map(|vq| ReadyQueue {
+            vq,
+            set: self.set.clone(),
+        })
+    }
+}
+
+/// A virtqueue whose device is ready, and that has no type of token yet.
+///
+/// # Invariants
+///
+/// `vq` is a valid and empty virtqueue of `set`'s device, and nobody else uses it.
+pub struct ReadyQueue {
     vq: NonNull<bindings::virtqueue>,
     set: Arc<QueueSet>,
 }
 
-impl FoundQueue {
+impl ReadyQueue {
     /// The queue, as one whose buffers are `T`s.
-    pub fn typed<T: Token>(self) -> Virtqueue<T, Found> {
-        // SAFETY: By the type invariant, `vq` is a valid queue of `set` that is ours alone.
+    pub fn typed<T: Token>(self) -> Virtqueue<T> {
+        // SAFETY: By the type invariant.
         unsafe { Virtqueue::from_raw(self.vq, self.set) }
     }
 }
-
-/// Proof that a device was told that its driver is ready (`DRIVER_OK`).
-pub struct DriverOk(());
 
 impl Device<device::Core<'_>> {
     /// Finds the device's `N` virtqueues.
     ///
     /// Their interrupts go to `handler`. A device that lacks one of the queues is an error,
-    /// usually `ENOENT`. May sleep.
+    /// `ENOENT` or `EINVAL` depending on its bus. May sleep.
     ///
     /// Stands for `virtio_find_vqs()`.
     pub fn find_vqs<H: Handler, const N: usize>(
         &self,
         names: [&'static CStr; N],
         handler: Arc<H>,
-    ) -> Result<(Arc<QueueSet>, [FoundQueue; N])> {
+    ) -> Result<FoundQueues<N>> {
         // SAFETY: The device is valid.
         if !unsafe { bindings::virtio_priv(self.as_raw()) }.is_null() {
             // Its queues were found before.
@@ -116,22 +163,17 @@ impl Device<device::Core<'_>> {
         to_result(unsafe {
             bindings::virtio_find_vqs(self.as_raw(), count, vqs.as_mut_ptr(), infos.as_mut_ptr())
         })?;
-        // ORDERING: `set` is not shared yet.
-        set.found.store(true, Relaxed);
+        *set.phase.lock() = Phase::Found;
 
         // A transport that reports success has set every pointer; were one null all the same, the
         // queues that there are have to go again, which dropping `set` does.
         if vqs.iter().any(|vq| vq.is_null()) {
             return Err(ENOENT);
         }
-        let queues = vqs.map(|vq| FoundQueue {
-            // INVARIANT: `find_vqs` returned this queue, and it is given out once.
-            //
-            // SAFETY: Was just found not to be null.
-            vq: unsafe { NonNull::new_unchecked(vq) },
-            set: set.clone(),
-        });
-        Ok((set, queues))
+        // SAFETY: Was just found not to be null.
+        let vqs = vqs.map(|vq| unsafe { NonNull::new_unchecked(vq) });
+        // INVARIANT: `find_vqs` returned these queues, and they are given out once.
+        Ok(FoundQueues { set, vqs })
     }
 }
 
@@ -149,75 +191,60 @@ impl QueueSet {
         // SAFETY: An `Arc` turned into a pointer is not null.
         let handler = unsafe { NonNull::new_unchecked(handler.into_foreign()) };
         // INVARIANT: `handler` and `release` are for the same `H`; `priv` follows below.
-        let set = match Arc::new(
-            Self {
+        let set = Arc::pin_init(
+            pin_init!(Self {
                 dev,
                 handler,
                 release: release::<H>,
-                reset: Atomic::new(false),
-                found: Atomic::new(false),
-            },
+                phase <- new_mutex!(Phase::Bare, "QueueSet::phase"),
+            }),
             GFP_KERNEL,
-        ) {
-            Ok(set) => set,
-            Err(err) => {
-                // SAFETY: `handler` was made from an `Arc<H>` above, and nobody else has it.
-                unsafe { release::<H>(handler) };
-                return Err(err.into());
-            }
-        };
+        )
+        .inspect_err(|_| {
+            // SAFETY: `handler` was made from an `Arc<H>` above, and nobody else has it.
+            unsafe { release::<H>(handler) }
+        })?;
         // SAFETY: The device is valid. `priv` is cleared again by `drop`, before `set` is gone.
         unsafe { bindings::virtio_set_priv(raw, Arc::as_ptr(&set).cast_mut().cast()) };
         Ok(set)
     }
 
-    /// Tells the device that the driver is ready for it.
+    /// Makes the device stop using buffers. May sleep.
     ///
-    /// From here on it may use buffers, and interrupts come. Takes the queues' owner as a proof
-    /// that all of them were found. Stands for `virtio_device_ready()`; may sleep.
-    pub fn driver_ok(self: &Arc<Self>) -> Result<DriverOk> {
-        // ORDERING: Only the thread that probes or restores the device gets here.
-        if self.reset.load(Relaxed) {
-            return Err(ENODEV);
-        }
-        // SAFETY: By the type invariant the device is bound; its queues were found.
-        unsafe { bindings::virtio_device_ready(self.dev.as_raw()) };
-        Ok(DriverOk(()))
-    }
-
-    /// Makes the device stop using buffers, once.
-    ///
-    /// May sleep, and returns when the device is reset, whoever began it: queues are given up by
-    /// one thread, the one that unbinds or freezes the device.
+    /// When this returns the device is reset, whichever thread did it.
     pub(super) fn reset(&self) {
-        // ORDERING: `reset` only keeps the reset from being done more than once.
-        if !self.reset.xchg(true, Relaxed) {
+        let mut phase = self.phase.lock();
+        if *phase == Phase::Found {
             // SAFETY: By the type invariant the device is still bound.
             unsafe { bindings::virtio_reset_device(self.dev.as_raw()) };
+            *phase = Phase::Reset;
         }
     }
 
     /// The bound device.
-    pub fn device(&self) -> &Device {
-        &self.dev
+    pub(super) fn device(&self) -> &Device<device::Bound> {
+        // CAST: `Device` is a transparent wrapper, whatever its context.
+        //
+        // SAFETY: By the type invariant the device is bound as long as this value exists.
+        unsafe { &*core::ptr::from_ref::<Device>(&self.dev).cast() }
     }
 }
 
-impl Drop for QueueSet {
-    fn drop(&mut self) {
+#[pinned_drop]
+impl PinnedDrop for QueueSet {
+    fn drop(self: Pin<&mut Self>) {
         let raw = self.dev.as_raw();
-        // ORDERING: The last reference is gone, nobody else can see this value.
-        if self.found.load(Relaxed) {
-            self.reset();
+        self.reset();
+        if *self.phase.lock() == Phase::Reset {
             // SAFETY: The device is bound and reset, and no `Virtqueue` of it is left. After this
             // no callback runs.
             unsafe { bindings::virtio_del_vqs(raw) };
         }
-        // SAFETY: The device is valid. From here on it may be unbound, but `self.dev` keeps it in
-        // memory.
-        unsafe { bindings::virtio_set_priv(raw, null_mut()) };
         // SAFETY: By the type invariant `handler` fits `release`, and it is not used again.
         unsafe { (self.release)(self.handler) };
+        // SAFETY: The device is valid. From here on it may be unbound, but `self.dev` keeps it in
+        // memory.
+        unsafe { bindings::virtio_clear_priv(raw) };
     }
 }
 

@@ -3,7 +3,7 @@
 //! A virtqueue that owns what it carries.
 
 use super::{
-    DriverOk,
+    Device,
     QueueSet, //
 };
 use crate::{
@@ -16,6 +16,7 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{
+    device,
     error::to_result,
     prelude::*,
     sync::Arc, //
@@ -57,21 +58,9 @@ pub unsafe trait Token: Sized + Send {
 
     /// Lists the memory that the device is to get.
     ///
-    /// Fails with `ENOSPC` if that is more than a [`ScatterList`] holds.
+    /// That is one piece at least. Fails with `ENOSPC` if it is more than a [`ScatterList`] holds.
     fn describe(&mut self, sg: &mut ScatterList) -> Result;
 }
-
-/// Whether the device knows that the driver is ready: [`Found`] or [`Live`].
-pub trait State {}
-
-/// The queue was found; buffers may be added, and the device does not look yet.
-pub enum Found {}
-
-/// The device looks at the queue.
-pub enum Live {}
-
-impl State for Found {}
-impl State for Live {}
 
 /// A virtqueue whose buffers are `T`s.
 ///
@@ -82,16 +71,16 @@ impl State for Live {}
 ///
 /// - `vq` is a valid virtqueue of `set`'s device, and this value alone uses it.
 /// - Each buffer in it is a `T` that was turned into a pointer, and is owned by the queue.
-pub struct Virtqueue<T: Token, S: State> {
+pub struct Virtqueue<T: Token> {
     vq: NonNull<bindings::virtqueue>,
     set: Arc<QueueSet>,
-    _state: PhantomData<(T, S)>,
+    _tokens: PhantomData<T>,
 }
 
 // SAFETY: A virtqueue may be used from any thread, by one at a time; tokens are `Send`.
-unsafe impl<T: Token, S: State> Send for Virtqueue<T, S> {}
+unsafe impl<T: Token> Send for Virtqueue<T> {}
 
-impl<T: Token> Virtqueue<T, Found> {
+impl<T: Token> Virtqueue<T> {
     /// # Safety
     ///
     /// `vq` must be a valid and empty virtqueue of `set`'s device that nobody else uses.
@@ -100,24 +89,10 @@ impl<T: Token> Virtqueue<T, Found> {
         Self {
             vq,
             set,
-            _state: PhantomData,
+            _tokens: PhantomData,
         }
     }
 
-    /// The device is ready: the queue may be kicked, and its buffers come back.
-    pub fn live(self, _: &DriverOk) -> Virtqueue<T, Live> {
-        let this = core::mem::ManuallyDrop::new(self);
-        // INVARIANT: The new value takes the place of `this`, which is not dropped.
-        Virtqueue {
-            vq: this.vq,
-            // SAFETY: `this` is not used or dropped after its field is moved out.
-            set: unsafe { core::ptr::read(&this.set) },
-            _state: PhantomData,
-        }
-    }
-}
-
-impl<T: Token, S: State> Virtqueue<T, S> {
     /// Gives `token` to the device, or gives it back with the reason.
     ///
     /// `ENOSPC`: the ring has no room. `ENOMEM`: no memory for an indirect table, or no DMA
@@ -132,6 +107,10 @@ impl<T: Token, S: State> Virtqueue<T, S> {
         if let Err(err) = token.describe(&mut sg) {
             return Err((token, err));
         }
+        if sg.len() == 0 {
+            // `virtqueue_add()` has a `BUG_ON()` for a buffer without memory.
+            return Err((token, EINVAL));
+        }
         let add = match T::DIRECTION {
             Direction::ToDevice => bindings::virtqueue_add_outbuf,
             Direction::FromDevice => bindings::virtqueue_add_inbuf,
@@ -141,7 +120,7 @@ impl<T: Token, S: State> Virtqueue<T, S> {
         //
         // SAFETY:
         // - By the type invariant `vq` is valid and not in use elsewhere.
-        // - `sg` has `len` entries, and the memory they describe is valid, by the contract of
+        // - `sg` has `len` entries, one at least, and the memory they describe is valid, by the contract of
         //   `Token`, until the token comes back.
         let ret = unsafe {
             add(
@@ -166,27 +145,11 @@ impl<T: Token, S: State> Virtqueue<T, S> {
         unsafe { (*self.vq.as_ptr()).num_free }
     }
 
-    /// The most descriptors the queue could have.
-    #[inline]
-    pub fn num_max(&self) -> u32 {
-        // SAFETY: By the type invariant `vq` is valid; the field does not change.
-        unsafe { (*self.vq.as_ptr()).num_max }
-    }
-
-    /// The number of descriptors in the ring.
-    #[doc(alias = "virtqueue_get_vring_size")]
-    pub fn vring_size(&self) -> u32 {
-        // SAFETY: By the type invariant `vq` is valid.
-        unsafe { bindings::virtqueue_get_vring_size(self.vq.as_ptr()) }
-    }
-
     /// The device that the queue belongs to.
-    pub fn device(&self) -> &super::Device {
+    pub fn device(&self) -> &Device<device::Bound> {
         self.set.device()
     }
-}
 
-impl<T: Token> Virtqueue<T, Live> {
     /// Tells the device that there are new buffers, unless it asked not to be told.
     #[doc(alias = "virtqueue_kick")]
     #[inline]
@@ -231,7 +194,7 @@ impl<T: Token> Virtqueue<T, Live> {
     }
 }
 
-impl<T: Token, S: State> Drop for Virtqueue<T, S> {
+impl<T: Token> Drop for Virtqueue<T> {
     fn drop(&mut self) {
         self.set.reset();
         loop {

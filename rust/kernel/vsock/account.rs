@@ -24,14 +24,21 @@ use core::{
     marker::PhantomData,
     ptr::NonNull, //
 };
-use kernel::sync::lock::Lock;
+use kernel::sync::{
+    atomic::{
+        Atomic,
+        Relaxed, //
+    },
+    lock::Lock, //
+};
 
 /// The transport's private state of a socket whose lock is held.
 ///
 /// # Invariants
 ///
 /// The pointer is the `trans` of a vsock socket, which the C common code made, for as long as
-/// `'a`: it is freed under the socket lock only.
+/// `'a`: it is freed under the socket lock, or with the last reference to the socket, and a
+/// [`LockedSock`] has both.
 #[derive(Clone, Copy)]
 pub(super) struct Account<'a> {
     vvs: NonNull<bindings::virtio_vsock_sock>,
@@ -39,7 +46,7 @@ pub(super) struct Account<'a> {
 }
 
 impl<'a> Account<'a> {
-    /// The account of `sock`, if it is a vsock socket that `transport` serves.
+    /// The account of `sock`, if it is one that `transport` serves.
     ///
     /// # Safety
     ///
@@ -68,23 +75,22 @@ impl<'a> Account<'a> {
     /// What the socket may still receive; `pending` skbs with `pending_bytes` of payload are on
     /// their way into its queue.
     ///
-    /// What is counted here changes under the socket lock only, but for a psock's reader, which
-    /// only makes room.
+    /// `buf_alloc` changes under the socket lock. So do the other two, but that a psock's reader
+    /// lowers them, under `rx_lock`; what is read here may be more than what is true by then.
     #[inline]
     pub(super) fn room(&self, pending: u32, pending_bytes: u32) -> credit::Room {
         let vvs = self.vvs.as_ptr();
-        // SAFETY: By the type invariant the account is valid.
-        let (buf_alloc, buf_used, queue_len) = unsafe {
-            (
-                (*vvs).buf_alloc,
-                (*vvs).buf_used,
-                bindings::virtio_vsock_rx_queue_len(vvs),
-            )
-        };
+        // SAFETY: By the type invariant the account is valid, and the field is not written now.
+        let buf_alloc = unsafe { (*vvs).buf_alloc };
+        // SAFETY: The account is valid; C's writes are those of a single word.
+        let buf_used = unsafe { Atomic::from_ptr(&raw mut (*vvs).buf_used) };
+        // SAFETY: As above.
+        let queue_len = unsafe { Atomic::from_ptr(&raw mut (*vvs).rx_queue.qlen) };
+        // ORDERING: The numbers stand for themselves.
         credit::Room {
             buf_alloc,
-            buf_used: buf_used.saturating_add(pending_bytes),
-            queue_len: queue_len.saturating_add(pending),
+            buf_used: buf_used.load(Relaxed).saturating_add(pending_bytes),
+            queue_len: queue_len.load(Relaxed).saturating_add(pending),
             skb_cost: bindings::VSOCK_CONST_HELPER_SKB_COST,
         }
     }
@@ -97,6 +103,7 @@ impl<'a> Account<'a> {
         let lock: &SpinLockBh<()> =
             unsafe { Lock::from_raw((&raw mut (*self.vvs.as_ptr()).rx_lock).cast()) };
         let guard = lock.lock();
+        // INVARIANT: The lock was just taken, and `f` cannot keep what it is given.
         let ret = f(&mut RxAccount { account: self });
         drop(guard);
         ret
@@ -124,7 +131,11 @@ impl<'a> Account<'a> {
     }
 }
 
-/// The receive account, with `rx_lock` held.
+/// The receive account.
+///
+/// # Invariants
+///
+/// The account's `rx_lock` is held.
 pub(super) struct RxAccount<'a> {
     account: &'a Account<'a>,
 }

@@ -18,12 +18,17 @@ use kernel::prelude::*;
 /// The length of an event, `struct virtio_vsock_event`, in bytes.
 const EVENT_LEN: u32 = 4;
 
+/// The memory of an event, on a cache line of its own: the device writes it while others use what
+/// stands beside it.
+#[repr(C, align(64))]
+struct Line(u32);
+
 /// Room for one event.
 ///
 /// # Invariants
 ///
-/// The pointer owns a `KBox<u32>`, whose memory only this value uses.
-pub struct EventBuffer(NonNull<u32>);
+/// The pointer owns a `KBox<Line>`, whose memory only this value uses.
+pub struct EventBuffer(NonNull<Line>);
 
 // SAFETY: The buffer belongs to no thread.
 unsafe impl Send for EventBuffer {}
@@ -31,7 +36,7 @@ unsafe impl Send for EventBuffer {}
 impl EventBuffer {
     /// Allocates one; may sleep.
     pub fn new() -> Result<Self> {
-        let memory = KBox::into_raw(KBox::new(0u32, GFP_KERNEL)?);
+        let memory = KBox::into_raw(KBox::new(Line(0), GFP_KERNEL)?);
         // INVARIANT: The box was just allocated.
         //
         // SAFETY: A box is not null.
@@ -44,7 +49,7 @@ impl EventBuffer {
     pub fn is_transport_reset(&self, used: u32) -> bool {
         // SAFETY: By the type invariant the memory is valid. It is read once, as a device that
         // does not keep to the rules may still write it.
-        let id = u32::from_le(unsafe { self.0.read_volatile() });
+        let id = u32::from_le(unsafe { self.0.cast::<u32>().read_volatile() });
         used == EVENT_LEN
             && id == bindings::virtio_vsock_event_id_VIRTIO_VSOCK_EVENT_TRANSPORT_RESET
     }

@@ -9,7 +9,7 @@
 
 use super::{
     account::Account,
-    packet::{
+    rx_packet::{
         RxBuffer,
         RxPacket, //
     },
@@ -80,14 +80,29 @@ impl RxRun {
         };
         // A sockmap update that is under way is waited for; later ones are seen by `admits`, which
         // looks again for each packet.
-        let admitted = run.sock.with_callback_lock(|_| run.admits(hdr));
+        let admitted = run
+            .sock
+            .with_callback_lock(|| run.is_peer() && run.admits(hdr));
         // A run that admitted nothing has done nothing: dropping it only unlocks the socket.
         admitted.then_some(run)
     }
 
-    /// Is the packet of the same flow?
+    /// Is the flow still the socket's own, now that it is locked?
     ///
-    /// The socket was found by these addresses, and they change under its lock only.
+    /// From here on it stays so: a socket's addresses change under its lock only.
+    ///
+    /// Stands for `vsock_check_source()`, and the part of the look-up that it does not repeat.
+    fn is_peer(&self) -> bool {
+        let vsk = self.vsk();
+        let src = socket::sockaddr(self.src);
+        // SAFETY: This is a vsock socket, and its lock is held.
+        let local_port = unsafe { (*vsk).local_addr.svm_port };
+        // SAFETY: As above; the transport's table is static.
+        let source_is_peer = unsafe { bindings::vsock_check_source(vsk, self.transport, &src) };
+        source_is_peer && local_port == self.dst.port
+    }
+
+    /// Is the packet of the same flow?
     #[inline]
     pub fn is_same_flow(&self, hdr: &Header) -> bool {
         self.src == hdr.src() && self.dst == hdr.dst()
@@ -95,18 +110,17 @@ impl RxRun {
 
     /// May the socket, as it is at this moment, be given the packet without the regular path?
     ///
-    /// Checks all that the C path checks: state and protocol of the socket, its transport
-    /// (`vsock_check_source()`), its namespace, and its room for the packet. Whoever of them says
-    /// no, the verdict on the packet is the C code's.
+    /// Checks all that the C path checks: state and protocol of the socket, its transport, its
+    /// namespace, and its room for the packet. Whoever of them says no, the verdict on the packet
+    /// is the C code's.
     #[inline]
     pub fn admits(&self, hdr: &Header) -> bool {
-        self.sock.is_native_established()
+        self.is_native_established()
             && self.account().is_some_and(|account| {
                 account
                     .room(self.pending.len(), self.pending_bytes)
                     .admits(hdr.payload_len())
             })
-            && self.is_reachable()
     }
 
     /// Receives a packet that [`RxRun::admits`] has just agreed to.
@@ -162,11 +176,23 @@ impl RxRun {
         unsafe { Account::of(&self.sock, self.transport) }
     }
 
-    /// Is the socket's namespace one that a device may reach?
+    /// Is it an established stream socket of our transport that only its own protocol serves?
+    ///
+    /// False as well if it is done, if there is a psock, if `sk_prot` is not its creator's, or if a
+    /// device may not reach its namespace. Some of it may change without the socket lock, so that
+    /// the answer is for now.
     #[inline]
-    fn is_reachable(&self) -> bool {
-        // SAFETY: By the type invariant this is a vsock socket.
-        unsafe { bindings::vsock_net_is_reachable(self.sock.as_ptr().cast()) }
+    fn is_native_established(&self) -> bool {
+        // SAFETY: This is a vsock socket; what changes under the socket lock only does not, as
+        // that is held, and the rest is read once.
+        unsafe { bindings::vsock_is_native_established(self.vsk(), self.transport) }
+    }
+
+    /// The C socket.
+    #[inline]
+    fn vsk(&self) -> *mut bindings::vsock_sock {
+        // CAST: A `struct vsock_sock` begins with its `struct sock`.
+        self.sock.as_ptr().cast()
     }
 }
 
@@ -179,9 +205,8 @@ impl Drop for RxRun {
         let Some(account) = self.account() else {
             return;
         };
+        let vsk = self.vsk();
         let space_available = account.space_update(&newest);
-        // CAST: A `struct vsock_sock` begins with its `struct sock`.
-        let vsk = self.sock.as_ptr().cast::<bindings::vsock_sock>();
         // The CID may have changed, after a transport reset.
         //
         // SAFETY: This is a vsock socket, and its lock is held.
@@ -193,13 +218,23 @@ impl Drop for RxRun {
         if space_available {
             self.sock.write_space();
         }
-        if !pending.is_empty() {
+        let appended = pending.len();
+        if appended > 0 {
             account.rx(|rx| {
                 rx.append(&mut pending);
                 rx.charge(self.pending_bytes);
             });
         }
-        // SAFETY: The socket is valid, and its lock is held.
-        unsafe { bindings::vsock_data_ready(self.sock.as_ptr()) };
+        // A reader takes all that there is when it is woken once. A psock's verdict, if one came
+        // while the packets were pending, takes one skb each time.
+        let wakeups = if self.is_native_established() {
+            1
+        } else {
+            appended.max(1)
+        };
+        for _ in 0..wakeups {
+            // SAFETY: The socket is valid, and its lock is held.
+            unsafe { bindings::vsock_data_ready(self.sock.as_ptr()) };
+        }
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn find_connected(hdr: &Header) -> Option<ARef<Sock>> {
 
 /// Mirrors `vsock_addr_init()`.
 #[inline]
-fn sockaddr(addr: super::Addr) -> bindings::sockaddr_vm {
+pub(super) fn sockaddr(addr: super::Addr) -> bindings::sockaddr_vm {
     bindings::sockaddr_vm {
         // CAST: The family is a small constant.
         svm_family: bindings::AF_VSOCK as bindings::__kernel_sa_family_t,

@@ -6,10 +6,8 @@
 //! [`include/linux/virtio_vsock.h`](srctree/include/linux/virtio_vsock.h)
 
 use super::{
-    packet::{
-        RxPacket,
-        TxPacket, //
-    },
+    rx_packet::RxPacket,
+    tx_packet::TxPacket,
     VsockSock, //
 };
 use crate::bindings;
@@ -32,8 +30,7 @@ use kernel::{
 
 /// What a transport decides; all else is the C common code's.
 ///
-/// None of the functions may sleep, but for [`Transport::cancel_pkt`] and [`Transport::send_pkt`]
-/// none may take a lock either.
+/// None of the functions may sleep.
 pub trait Transport: 'static {
     /// The guest's CID, or [`super::CID_ANY`] without a device.
     fn local_cid() -> u32;
@@ -200,7 +197,8 @@ impl<T: Transport> TransportTable<T> {
 /// Keeps a transport registered.
 ///
 /// Each socket that uses the transport holds a reference to its module, so that there is none when
-/// the module is unloaded and this is dropped.
+/// the module is unloaded and this is dropped. A module that fails to load after it registered has
+/// no such protection, and the C driver has none either: little should come after it.
 ///
 /// # Invariants
 ///
@@ -214,11 +212,17 @@ impl<T: Transport> Drop for Registration<T> {
     }
 }
 
-extern "C" fn local_cid_callback<T: Transport>() -> u32 {
+/// # Safety
+///
+/// Called by the socket layer or the C common code only.
+unsafe extern "C" fn local_cid_callback<T: Transport>() -> u32 {
     T::local_cid()
 }
 
-extern "C" fn has_remote_cid_callback<T: Transport>(
+/// # Safety
+///
+/// Called by the socket layer or the C common code only.
+unsafe extern "C" fn has_remote_cid_callback<T: Transport>(
     vsk: *mut bindings::vsock_sock,
     cid: u32,
 ) -> bool {
@@ -226,7 +230,10 @@ extern "C" fn has_remote_cid_callback<T: Transport>(
     T::has_remote_cid(unsafe { VsockSock::from_raw(vsk) }, cid)
 }
 
-extern "C" fn stream_allow_callback<T: Transport>(
+/// # Safety
+///
+/// Called by the socket layer or the C common code only.
+unsafe extern "C" fn stream_allow_callback<T: Transport>(
     vsk: *mut bindings::vsock_sock,
     cid: u32,
     port: u32,
@@ -235,7 +242,10 @@ extern "C" fn stream_allow_callback<T: Transport>(
     T::stream_allow(unsafe { VsockSock::from_raw(vsk) }, cid, port)
 }
 
-extern "C" fn seqpacket_allow_callback<T: Transport>(
+/// # Safety
+///
+/// Called by the socket layer or the C common code only.
+unsafe extern "C" fn seqpacket_allow_callback<T: Transport>(
     vsk: *mut bindings::vsock_sock,
     cid: u32,
 ) -> bool {
@@ -244,22 +254,36 @@ extern "C" fn seqpacket_allow_callback<T: Transport>(
 }
 
 /// Zero-copy sends are the rule; `can_msgzerocopy` decides on each.
-extern "C" fn msgzerocopy_allow_callback() -> bool {
+///
+/// # Safety
+///
+/// Called by the socket layer or the C common code only.
+unsafe extern "C" fn msgzerocopy_allow_callback() -> bool {
     true
 }
 
-extern "C" fn can_msgzerocopy_callback<T: Transport>(bufs: c_int) -> bool {
+/// # Safety
+///
+/// Called by the socket layer or the C common code only.
+unsafe extern "C" fn can_msgzerocopy_callback<T: Transport>(bufs: c_int) -> bool {
     u32::try_from(bufs).is_ok_and(T::can_msgzerocopy)
 }
 
-extern "C" fn cancel_pkt_callback<T: Transport>(vsk: *mut bindings::vsock_sock) -> c_int {
+/// # Safety
+///
+/// Called by the socket layer or the C common code only.
+unsafe extern "C" fn cancel_pkt_callback<T: Transport>(vsk: *mut bindings::vsock_sock) -> c_int {
     // SAFETY: The socket layer passes a valid socket.
     let vsk = unsafe { VsockSock::from_raw(vsk) };
     from_result(|| T::cancel_pkt(vsk).map(|()| 0))
 }
 
 /// Returns the number of bytes of payload that were sent.
-extern "C" fn send_pkt_callback<T: Transport>(
+///
+/// # Safety
+///
+/// Called by the socket layer or the C common code only.
+unsafe extern "C" fn send_pkt_callback<T: Transport>(
     skb: *mut bindings::sk_buff,
     _net: *mut bindings::net,
 ) -> c_int {
