@@ -2,6 +2,7 @@
 
 //! Tells from a line of a kernel's log whether something is badly wrong.
 
+use crate::choose::Accelerator;
 use crate::error::{Error, Result};
 use regex::RegexSet;
 use std::sync::LazyLock;
@@ -59,6 +60,23 @@ impl Expected {
             r"loading out-of-tree module taints kernel",
             r"module verification failed: signature and/or required key missing",
         ];
+        Expected(RegexSet::new(patterns).expect("the patterns are constant and valid"))
+    }
+
+    /// What kernels say now and then because they are emulated, slowly and by fits and starts.
+    pub(crate) fn noise_of(accelerator: Accelerator) -> Self {
+        let patterns: &[&str] = match accelerator {
+            Accelerator::Kvm => &[],
+            Accelerator::Tcg => &[
+                r"^hpet: Lost \d+ RTC interrupts",
+                r"^hrtimer: interrupt took",
+                r"^clocksource: ",
+                r"^perf: interrupt took too long",
+                r"^sched: (RT|DL) ",
+                r"^workqueue: .* hogged CPU for",
+                r"^kvm \[\d+\]: .*[Uu]nhandled (RD|WR)MSR",
+            ],
+        };
         Expected(RegexSet::new(patterns).expect("the patterns are constant and valid"))
     }
 

@@ -44,8 +44,8 @@ pub(crate) struct ImageSpec<'a> {
     pub(crate) files: &'a [(PathBuf, String)],
 }
 
-/// An image that has been written.
-#[derive(Clone, Debug)]
+/// An image that has been written; dropped, it is removed, because it is large and soon made again.
+#[derive(Debug)]
 pub(crate) struct Image {
     path: PathBuf,
     manifest: Arc<Manifest>,
@@ -67,6 +67,13 @@ pub(crate) struct Module {
     pub(crate) path: String,
     /// The modules that must be loaded before it, in this order.
     pub(crate) needs: Vec<String>,
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        // Left behind, it only takes up room.
+        let _ = std::fs::remove_file(&self.path);
+    }
 }
 
 impl Image {

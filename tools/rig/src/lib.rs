@@ -50,6 +50,6 @@ pub use pair::{ControlPath, Pair, Side};
 pub use programs::Programs;
 pub use progress::{Progress, Step};
 pub use proto::{Exit, KlogRecord, Level};
-pub use qemu::Qmp;
+pub use qemu::{Qmp, VsockDevice};
 pub use rig::{Rig, RigConfig};
 pub use stall::Stalls;

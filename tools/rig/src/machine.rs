@@ -2,6 +2,7 @@
 
 //! One machine of a rig: a guest, the host VM of a nested rig, or this machine itself.
 
+mod devices;
 mod files;
 mod klog;
 mod modules;
@@ -12,10 +13,11 @@ pub use modules::ModuleInfo;
 
 use crate::board::Seat;
 use crate::error::{Error, Result};
+use crate::fault::Expected;
 use crate::image::Manifest;
 use crate::job::{Job, Output, Program};
 use crate::link::Link;
-use crate::qemu::Qmp;
+use crate::qemu::{Qmp, VsockBackend};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,25 +28,34 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Machine {
     link: Link,
-    cid: u32,
-    manifest: Arc<Manifest>,
+    traits: Traits,
     /// Neither this nor a terminal, if the machine is this one itself.
     monitor: Option<Mutex<Qmp>>,
     terminal: Option<Mutex<UnixStream>>,
 }
 
+/// What a rig knows of a machine from the start.
+#[derive(Debug)]
+pub(crate) struct Traits {
+    pub(crate) cid: u32,
+    /// What its image holds.
+    pub(crate) manifest: Arc<Manifest>,
+    /// What serves its vsock devices.
+    pub(crate) vsock: Option<VsockBackend>,
+    /// What its kernel says at any time because of what it runs on.
+    pub(crate) noise: Expected,
+}
+
 impl Machine {
     pub(crate) fn new(
         link: Link,
-        cid: u32,
-        manifest: Arc<Manifest>,
+        traits: Traits,
         monitor: Option<Qmp>,
         terminal: Option<UnixStream>,
     ) -> Self {
         Machine {
             link,
-            cid,
-            manifest,
+            traits,
             monitor: monitor.map(Mutex::new),
             terminal: terminal.map(Mutex::new),
         }
@@ -57,7 +68,7 @@ impl Machine {
 
     /// Its vsock address.
     pub fn cid(&self) -> u32 {
-        self.cid
+        self.traits.cid
     }
 
     /// Runs a program to its end; after `timeout` it is killed, and that is an error.

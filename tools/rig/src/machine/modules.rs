@@ -24,15 +24,15 @@ impl Machine {
     /// Loads a module of the image by name, and before it those that it depends on.
     pub fn insmod(&self, name: &str, parameters: &[impl AsRef<str>]) -> Result<()> {
         let name = name.replace('-', "_");
-        let module = self.manifest.modules.get(&name).ok_or_else(|| {
+        let module = self.traits.manifest.modules.get(&name).ok_or_else(|| {
             Error::Setup(format!(
                 "the image of {} holds no module {name}",
                 self.name()
             ))
         })?;
-        let loaded = self.modules()?;
         for dependency in &module.needs {
-            if !loaded.iter().any(|module| module.name == *dependency) {
+            // One may have brought the next along.
+            if !self.has_module(dependency)? {
                 self.insmod(dependency, &[] as &[&str])?;
             }
         }
@@ -77,7 +77,7 @@ impl Machine {
     /// Unloads whichever driver carries vsock in this guest, if there is one.
     pub fn unload_driver(&self) -> Result<()> {
         for module in self.modules()? {
-            if self.manifest.drivers.contains(&module.name) {
+            if self.traits.manifest.drivers.contains(&module.name) {
                 self.rmmod(&module.name)?;
             }
         }

@@ -7,16 +7,14 @@ use super::spec::{Backend, VmSpec, Wiring};
 use crate::beat::{watch_console, watch_heart};
 use crate::board::Seat;
 use crate::error::{Error, IoContext as _, Result};
-use crate::image::Manifest;
 use crate::link::Link;
-use crate::machine::Machine;
+use crate::machine::{Machine, Traits};
 use crate::process::Process;
 use crate::sockets::{Expectation, SocketDir};
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// QEMU connects its character devices before anything else.
@@ -117,20 +115,14 @@ impl Vm {
 }
 
 /// Puts threads to the connections, and makes a handle of them. Nothing is waited for.
-pub(crate) fn connect(
-    seat: &Seat,
-    connected: Connected,
-    cid: u32,
-    manifest: &Arc<Manifest>,
-) -> Result<Machine> {
+pub(crate) fn connect(seat: &Seat, connected: Connected, traits: Traits) -> Result<Machine> {
     watch_console(seat.clone(), connected.console);
     watch_heart(seat.clone(), connected.beat);
     let link = Link::open(seat.clone(), connected.agent)?;
     let monitor = Qmp::open(seat.name(), connected.monitor)?;
     Ok(Machine::new(
         link,
-        cid,
-        manifest.clone(),
+        traits,
         Some(monitor),
         Some(connected.terminal),
     ))

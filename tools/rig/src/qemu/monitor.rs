@@ -4,7 +4,9 @@
 
 use crate::error::{Error, IoContext as _, Result};
 use qapi::Stream;
-use qapi::qmp::QmpCommand;
+use qapi::qmp::{
+    ChardevBackend, ChardevCommon, ChardevSocket, QmpCommand, SocketAddressLegacy, chardev_add,
+};
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -49,12 +51,47 @@ impl Qmp {
         })
     }
 
+    /// Whose monitor it is.
+    pub(crate) fn machine(&self) -> &str {
+        &self.machine
+    }
+
+    /// The ids of the devices that were given one.
+    pub(crate) fn devices(&mut self) -> Result<Vec<String>> {
+        let list = self.execute(qapi::qmp::qom_list {
+            path: "/machine/peripheral".into(),
+        })?;
+        Ok(list.into_iter().map(|property| property.name).collect())
+    }
+
     /// Runs a command of the monitor for people, and returns what it prints.
     pub fn human(&mut self, line: &str) -> Result<String> {
         self.execute(qapi::qmp::human_monitor_command {
             command_line: line.into(),
             cpu_index: None,
         })
+    }
+
+    /// Adds a character device that connects to a socket.
+    pub(crate) fn add_socket(&mut self, id: String, addr: SocketAddressLegacy) -> Result<()> {
+        let socket = ChardevSocket {
+            base: ChardevCommon {
+                logappend: None,
+                logfile: None,
+            },
+            nodelay: None,
+            reconnect: None,
+            server: Some(false),
+            telnet: None,
+            tls_authz: None,
+            tls_creds: None,
+            tn3270: None,
+            wait: None,
+            websocket: None,
+            addr,
+        };
+        let backend = ChardevBackend::socket(socket.into());
+        self.execute(chardev_add { backend, id }).map(drop)
     }
 }
 

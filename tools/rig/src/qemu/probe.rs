@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::fault::Expected;
 use crate::image::{Image, ImageSpec};
 use crate::kernel::Kernel;
+use crate::machine::Traits;
 use crate::programs::Programs;
 use crate::sockets::SocketDir;
 use std::time::{Duration, Instant};
@@ -48,7 +49,13 @@ pub(crate) fn probe(
     let wiring = ports.wiring();
     let started = Instant::now();
     let booted = Vm::start(&spec, ports, &wiring, &seat, &logs).and_then(|(vm, connected)| {
-        let machine = connect(&seat, connected, 0, image.manifest())?;
+        let traits = Traits {
+            cid: 0,
+            manifest: image.manifest().clone(),
+            vsock: None,
+            noise: Expected::default(),
+        };
+        let machine = connect(&seat, connected, traits)?;
         await_agent(&machine, LIMIT)?;
         Ok(vm)
     });

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const CMDLINE: &str = "console=ttyS0 loglevel=5 panic=-1 oops=panic printk.devkmsg=on log_buf_len=4M \
      sysctl.kernel.hung_task_timeout_secs=60 net.ifnames=0 tsc=nowatchdog";
 
-/// Slots of the PCI bus into which devices can be plugged while the guest runs.
+/// Slots of the PCI bus into which vsock devices can be plugged while the guest runs.
 const HOT_SLOTS: u8 = 2;
 
 /// A virtual machine.
@@ -96,7 +96,7 @@ impl VmSpec {
         line.chardev("console", &wiring.console);
         line.add("-serial", "chardev:console");
         line.chardev("monitor", &wiring.monitor);
-        line.add("-mon", "chardev=monitor,mode=control");
+        line.add("-qmp", "chardev:monitor");
         line.add("-device", "virtio-serial-pci,id=ports,max_ports=16");
         line.chardev("terminal", &wiring.terminal);
         line.add("-device", "virtconsole,bus=ports.0,chardev=terminal");

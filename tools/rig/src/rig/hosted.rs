@@ -32,13 +32,9 @@ pub(super) fn bring_up_network(machine: &Machine, address: &str) -> Result<()> {
     Ok(())
 }
 
-/// Adds the devices of a guest that is served by a real host: vhost-vsock, and a network for what is
-/// not vsock, whose `forwarded` port on the host's loopback leads to the guest's servers.
-pub(super) fn add_devices(spec: &mut VmSpec, cid: u32, forwarded: u16) {
-    spec.option(
-        "-device",
-        format!("vhost-vsock-pci,id=vsock0,guest-cid={cid},bus=slot0"),
-    );
+/// Adds to a guest that is served by a real host a network for what is not vsock, whose `forwarded`
+/// port on the host's loopback leads to the guest's servers.
+pub(super) fn add_network(spec: &mut VmSpec, forwarded: u16) {
     spec.option(
         "-netdev",
         format!("user,id=network,hostfwd=tcp:127.0.0.1:{forwarded}-{GUEST_ADDRESS}:{CONTROL_PORT}"),

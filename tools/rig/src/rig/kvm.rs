@@ -8,13 +8,13 @@ use crate::beat::watch_heart;
 use crate::board::{Board, Seat};
 use crate::choose::Accelerator;
 use crate::error::{Error, IoContext as _, Result};
-use crate::image::Manifest;
+use crate::fault::Expected;
 use crate::link::Link;
-use crate::machine::Machine;
+use crate::machine::{Machine, Traits};
 use crate::pair::Parts;
 use crate::process::Process;
 use crate::progress::Step;
-use crate::qemu::{self, BOOT_LIMIT, Ports, Vm, VmSpec};
+use crate::qemu::{self, BOOT_LIMIT, Ports, Vm, VmSpec, VsockBackend};
 use crate::sockets::SocketDir;
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
@@ -54,11 +54,19 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         cmdline: String::new(),
         options: Vec::new(),
     };
-    hosted::add_devices(&mut spec, cid, forwarded);
+    let backend = VsockBackend::Vhost([cid, cid + 1]);
+    backend.add_first(&mut spec);
+    hosted::add_network(&mut spec, forwarded);
     let ports = Ports::listen(&sockets, "dut")?;
     let wiring = ports.wiring();
     let (vm, connected) = Vm::start(&spec, ports, &wiring, &guest_seat, logs)?;
-    let dut = qemu::connect(&guest_seat, connected, cid, rig.image.manifest())?;
+    let traits = Traits {
+        cid,
+        manifest: rig.image.manifest().clone(),
+        vsock: Some(backend),
+        noise: Expected::noise_of(Accelerator::Kvm),
+    };
+    let dut = qemu::connect(&guest_seat, connected, traits)?;
     qemu::await_agent(&dut, BOOT_LIMIT)?;
     hosted::bring_up_network(&dut, hosted::GUEST_ADDRESS)?;
     let (to_dut, to_far) = hosted::control_paths(forwarded, control);
@@ -109,20 +117,20 @@ fn start_host(
     let agent = agent.accept(CONNECT_LIMIT, || seat.check())?;
     watch_heart(seat.clone(), beat.accept(CONNECT_LIMIT, || seat.check())?);
     let link = Link::open(seat.clone(), agent)?;
-    let machine = Machine::new(
-        link,
-        hosted::HOST_CID,
-        Arc::new(Manifest::default()),
-        None,
-        None,
-    );
+    let traits = Traits {
+        cid: hosted::HOST_CID,
+        manifest: Arc::default(),
+        vsock: None,
+        noise: Expected::default(),
+    };
+    let machine = Machine::new(link, traits, None, None);
     qemu::await_agent(&machine, CONNECT_LIMIT)?;
     Ok((process, machine))
 }
 
-/// A vsock address that no other guest of this machine is likely to have.
+/// An even vsock address that, like the next one, no other guest of this machine is likely to have.
 fn free_cid() -> u32 {
-    0x1000_0000 + std::process::id()
+    0x1000_0000 + 2 * std::process::id()
 }
 
 /// A TCP port that nobody uses now.

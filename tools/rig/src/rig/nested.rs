@@ -12,20 +12,22 @@ use crate::board::{Board, Seat};
 use crate::checkout::RunDir;
 use crate::choose::Accelerator;
 use crate::error::{Error, Result};
+use crate::fault::Expected;
 use crate::image::{Image, ImageSpec};
 use crate::job::{Job, Program};
-use crate::machine::Machine;
+use crate::machine::{Machine, Traits};
 use crate::pair::Parts;
 use crate::process::Process;
 use crate::progress::Step;
-use crate::qemu::{self, BOOT_LIMIT, Backend, Ports, Vm, VmSpec, Wiring};
+use crate::qemu::{self, BOOT_LIMIT, Backend, Ports, Vm, VmSpec, VsockBackend, Wiring};
 use crate::sockets::SocketDir;
 use std::collections::HashMap;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-const GUEST_CID: u32 = 3;
+/// The addresses of the guest's first and second device.
+const GUEST_CIDS: [u32; 2] = [3, 4];
 /// What the guest's QEMU boots, in the host VM's image.
 const GUEST_KERNEL: &str = "/guest/vmlinuz";
 const GUEST_IMAGE: &str = "/guest/guest.cpio";
@@ -71,22 +73,21 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         .collect();
     let (vm, connected) = Vm::start(&spec, ports, &wiring, &host_seat, logs)?;
     let guest_connected = guest_ports.accept(&host_seat)?;
-    let host = qemu::connect(
-        &host_seat,
-        connected,
-        hosted::HOST_CID,
-        rig.host_image()?.manifest(),
-    )?;
+    let traits = |cid, image: &Image, vsock| Traits {
+        cid,
+        manifest: image.manifest().clone(),
+        vsock,
+        noise: Expected::noise_of(Accelerator::Tcg),
+    };
+    let host_traits = traits(hosted::HOST_CID, rig.host_image()?, None);
+    let host = qemu::connect(&host_seat, connected, host_traits)?;
     qemu::await_agent(&host, BOOT_LIMIT)?;
     ready_host(&host)?;
 
     step.detail("booting the guest under the host VM's KVM");
-    let dut = qemu::connect(
-        &guest_seat,
-        guest_connected,
-        GUEST_CID,
-        rig.image.manifest(),
-    )?;
+    let vsock = VsockBackend::Vhost(GUEST_CIDS);
+    let guest_traits = traits(GUEST_CIDS[0], &rig.image, Some(vsock));
+    let dut = qemu::connect(&guest_seat, guest_connected, guest_traits)?;
     let guest = start_guest(rig, &host, &guest_seat)?;
     qemu::await_agent(&dut, BOOT_LIMIT)?;
     hosted::bring_up_network(&dut, hosted::GUEST_ADDRESS)?;
@@ -198,7 +199,8 @@ fn start_guest(rig: &Rig, host: &Machine, seat: &Seat) -> Result<Job> {
         cmdline: String::new(),
         options: Vec::new(),
     };
-    hosted::add_devices(&mut spec, GUEST_CID, FORWARDED_PORT);
+    VsockBackend::Vhost(GUEST_CIDS).add_first(&mut spec);
+    hosted::add_network(&mut spec, FORWARDED_PORT);
     let mut arguments = vec!["qemu-system-x86_64".to_owned()];
     arguments.extend(spec.arguments(&guest_wiring(host)?));
     let job = host.spawn(Program::from(arguments).root(ROOT))?;

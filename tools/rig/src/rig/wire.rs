@@ -3,29 +3,26 @@
 //! The wire rig: two guests, each with a vhost-user vsock device, joined by one process that passes
 //! their packets.
 
+mod device;
+
 use super::Rig;
 use super::hosted::{CONTROL_PORT, bring_up_network};
 use crate::board::{Board, Seat};
 use crate::choose::Accelerator;
-use crate::error::{Error, Result};
-use crate::machine::Machine;
+use crate::error::Result;
+use crate::fault::Expected;
+use crate::machine::{Machine, Traits};
 use crate::pair::{ControlPath, Parts};
-use crate::process::{Observer, Process};
 use crate::progress::Step;
-use crate::qemu::{self, BOOT_LIMIT, Ports, Vm, VmSpec};
+use crate::qemu::{self, BOOT_LIMIT, Ports, Vm, VmSpec, VsockBackend};
 use crate::sockets::SocketDir;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
-
-const DUT_CID: u32 = 3;
-const FAR_CID: u32 = 4;
 
 /// One of the two guests.
 struct Guest<'a> {
     name: &'a str,
-    cid: u32,
+    /// The addresses of its first and its second device.
+    cids: [u32; 2],
     /// Its number on the network that joins the two for what is not vsock.
     host: u8,
     other: u8,
@@ -33,13 +30,13 @@ struct Guest<'a> {
 
 const DUT: Guest<'_> = Guest {
     name: "dut",
-    cid: DUT_CID,
+    cids: [3, 5],
     host: 1,
     other: 2,
 };
 const FAR: Guest<'_> = Guest {
     name: "far",
-    cid: FAR_CID,
+    cids: [4, 6],
     host: 2,
     other: 1,
 };
@@ -50,7 +47,11 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
     let seat = |guest: &Guest<'_>| board.seat(guest.name, false, logs, &rig.config.expected);
     let (dut_seat, far_seat) = (seat(&DUT)?, seat(&FAR)?);
     step.detail("starting the wire");
-    let wire = start_wire(rig, &sockets, &dut_seat, logs)?;
+    let ports: Vec<_> = [DUT, FAR]
+        .iter()
+        .flat_map(|guest| guest.ports(&sockets))
+        .collect();
+    let wire = device::start(rig, &ports, &dut_seat, logs)?;
     let (dut_vm, dut) = start(rig, &DUT, &sockets, &dut_seat, logs)?;
     let (far_vm, far) = start(rig, &FAR, &sockets, &far_seat, logs)?;
     for (guest, machine) in [(DUT, &dut), (FAR, &far)] {
@@ -82,68 +83,16 @@ fn address(host: u8) -> String {
     format!("10.99.0.{host}")
 }
 
-fn start_wire(rig: &Rig, sockets: &SocketDir, seat: &Seat, logs: &Path) -> Result<Process> {
-    const LIMIT: Duration = Duration::from_secs(20);
-    let mut command = Command::new(&rig.config.programs.wire);
-    for guest in [DUT, FAR] {
-        let socket = device_socket(sockets, &guest);
-        command
-            .arg("--port")
-            .arg(format!("cid={},socket={}", guest.cid, socket.display()));
-    }
-    command.arg("--stats").arg(logs.join("wire-stats.json"));
-    command.args(&rig.config.wire_options).stdin(Stdio::null());
-    let log = logs.join("wire.log");
-    let (tell, ready) = channel();
-    let observer = WireObserver {
-        seat: seat.clone(),
-        ready: Some(tell),
-        log: log.clone(),
-    };
-    // Asked to end, it writes its counters.
-    let process = Process::start(&mut command, &log, observer)?.gently();
-    match ready.recv_timeout(LIMIT) {
-        Ok(()) => Ok(process),
-        Err(RecvTimeoutError::Timeout) => Err(Error::TimedOut {
-            machine: "the wire".into(),
-            what: "the line `ready`".into(),
-            after: LIMIT,
-        }),
-        Err(RecvTimeoutError::Disconnected) => {
-            seat.check()?;
-            Err(Error::Setup(format!(
-                "the wire ended before it was ready; see {}",
-                log.display()
-            )))
-        }
-    }
-}
-
-/// Hears of the wire's readiness, and posts its end as the end of a guest.
-struct WireObserver {
-    seat: Seat,
-    ready: Option<Sender<()>>,
-    log: PathBuf,
-}
-
-impl Observer for WireObserver {
-    fn said(&mut self, line: &str) {
-        if line.trim() == "ready" {
-            // Taken, so that it closes; the receiver may have given up.
-            let _ = self.ready.take().map(|ready| ready.send(()));
-        }
+impl Guest<'_> {
+    /// The wire's sockets for its two devices.
+    fn sockets(&self, sockets: &SocketDir) -> [PathBuf; 2] {
+        ["vsock", "spare"].map(|device| sockets.path(&format!("{}-{device}", self.name)))
     }
 
-    fn ended(&mut self, status: ExitStatus) {
-        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
-        self.seat
-            .gone(format!("the wire ended ({status}) {}", said.trim_end()));
-        self.ready = None;
+    /// The wire's ports for them.
+    fn ports(&self, sockets: &SocketDir) -> impl Iterator<Item = (u32, PathBuf)> {
+        self.cids.into_iter().zip(self.sockets(sockets))
     }
-}
-
-fn device_socket(sockets: &SocketDir, guest: &Guest<'_>) -> PathBuf {
-    sockets.path(&format!("{}-vsock", guest.name))
 }
 
 fn start(
@@ -168,15 +117,8 @@ fn start(
         cmdline: String::new(),
         options: Vec::new(),
     };
-    let device = device_socket(sockets, guest);
-    spec.option(
-        "-chardev",
-        format!("socket,id=vsock,path={}", device.display()),
-    );
-    spec.option(
-        "-device",
-        "vhost-user-vsock-pci,id=vsock0,chardev=vsock,bus=slot0",
-    );
+    let backend = VsockBackend::Wire(guest.sockets(sockets));
+    backend.add_first(&mut spec);
     let network = |host: u8| sockets.path(&format!("network{host}"));
     let (local, remote) = (network(guest.host), network(guest.other));
     spec.option(
@@ -195,6 +137,15 @@ fn start(
     let ports = Ports::listen(sockets, guest.name)?;
     let wiring = ports.wiring();
     let (vm, connected) = Vm::start(&spec, ports, &wiring, seat, logs)?;
-    let machine = qemu::connect(seat, connected, guest.cid, rig.image.manifest())?;
+    let machine = qemu::connect(
+        seat,
+        connected,
+        Traits {
+            cid: guest.cids[0],
+            manifest: rig.image.manifest().clone(),
+            vsock: Some(backend),
+            noise: Expected::noise_of(config.accelerator),
+        },
+    )?;
     Ok((vm, machine))
 }

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The vsock devices of a guest: the one that it boots with, and a second one to be plugged in.
+
+use super::monitor::Qmp;
+use super::spec::VmSpec;
+use crate::error::{Error, Result};
+use qapi::qmp;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A guest gives up its device when it has processed the request, which takes it a while.
+const UNPLUG_LIMIT: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// One of a guest's vsock devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VsockDevice {
+    /// The one that it boots with.
+    First,
+    /// Another one, for which the guest has a free slot.
+    Second,
+}
+
+/// What serves a guest's vsock devices, the first one first.
+#[derive(Clone, Debug)]
+pub(crate) enum VsockBackend {
+    /// Sockets of the wire.
+    Wire([PathBuf; 2]),
+    /// The host's vhost-vsock, under these addresses.
+    Vhost([u32; 2]),
+}
+
+impl VsockDevice {
+    fn number(self) -> usize {
+        match self {
+            VsockDevice::First => 0,
+            VsockDevice::Second => 1,
+        }
+    }
+
+    fn id(self) -> String {
+        format!("vsock{}", self.number())
+    }
+
+    /// The id of the character device that leads to the wire.
+    fn port(self) -> String {
+        format!("vsock{}-port", self.number())
+    }
+
+    fn slot(self) -> String {
+        format!("slot{}", self.number())
+    }
+}
+
+impl VsockBackend {
+    /// Gives a virtual machine its first device.
+    pub(crate) fn add_first(&self, spec: &mut VmSpec) {
+        let device = VsockDevice::First;
+        if let Some(path) = self.socket(device) {
+            let port = device.port();
+            spec.option("-chardev", format!("socket,id={port},path={path}"));
+        }
+        let (driver, property, value) = self.device(device);
+        // Shown bare, as QEMU's command line wants it.
+        let value = value.as_str().map_or_else(|| value.to_string(), Into::into);
+        let (id, slot) = (device.id(), device.slot());
+        spec.option(
+            "-device",
+            format!("{driver},id={id},bus={slot},{property}={value}"),
+        );
+    }
+
+    /// Plugs a device in.
+    pub(crate) fn plug(&self, qmp: &mut Qmp, device: VsockDevice) -> Result<()> {
+        if let Some(path) = self.socket(device) {
+            let data = qmp::UnixSocketAddress {
+                abstract_: None,
+                tight: None,
+                path,
+            };
+            qmp.add_socket(device.port(), qmp::SocketAddressLegacy::unix(data.into()))?;
+        }
+        let (driver, property, value) = self.device(device);
+        let arguments = [(property.to_owned(), value)].into_iter().collect();
+        let add = qmp::device_add {
+            driver: driver.into(),
+            id: Some(device.id()),
+            bus: Some(device.slot()),
+            arguments,
+        };
+        qmp.execute(add).map(drop)
+    }
+
+    /// Unplugs a device and waits until the guest has given it up.
+    pub(crate) fn unplug(&self, qmp: &mut Qmp, device: VsockDevice) -> Result<()> {
+        qmp.execute(qmp::device_del { id: device.id() })?;
+        let started = Instant::now();
+        while qmp.devices()?.contains(&device.id()) {
+            if started.elapsed() > UNPLUG_LIMIT {
+                return Err(Error::TimedOut {
+                    machine: qmp.machine().into(),
+                    what: format!("the guest to give up its device {}", device.id()),
+                    after: UNPLUG_LIMIT,
+                });
+            }
+            thread::sleep(PAUSE);
+        }
+        if self.socket(device).is_some() {
+            qmp.execute(qmp::chardev_remove { id: device.port() })?;
+        }
+        Ok(())
+    }
+
+    /// The socket that a device needs, if it is one of the wire's.
+    fn socket(&self, device: VsockDevice) -> Option<String> {
+        match self {
+            VsockBackend::Wire(sockets) => Some(sockets[device.number()].display().to_string()),
+            VsockBackend::Vhost(_) => None,
+        }
+    }
+
+    /// The device's driver in QEMU, and the property that says what serves it.
+    fn device(&self, device: VsockDevice) -> (&'static str, &'static str, serde_json::Value) {
+        match self {
+            VsockBackend::Wire(_) => ("vhost-user-vsock-pci", "chardev", device.port().into()),
+            VsockBackend::Vhost(cids) => {
+                ("vhost-vsock-pci", "guest-cid", cids[device.number()].into())
+            }
+        }
+    }
+}
