@@ -9,6 +9,8 @@
 //! and [`chain`] reach into guest memory; [`device`] and [`serve`] speak
 //! vhost-user with QEMU.
 
+#![cfg_attr(not(test), forbid(unsafe_code))]
+
 pub mod args;
 pub mod chain;
 pub mod device;
