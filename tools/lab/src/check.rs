@@ -4,6 +4,7 @@
 //! A new check is a [`case::Case`] in the table of the file whose noun it is about, and a new noun is
 //! a file and a line in [`cases`].
 
+mod build;
 mod case;
 mod counters;
 mod fixture;
@@ -17,6 +18,8 @@ mod run;
 mod tap;
 mod transfer;
 mod upstream;
+
+use std::path::PathBuf;
 
 use anyhow::Result;
 use regex::Regex;
@@ -62,6 +65,9 @@ pub(crate) struct Options {
     /// Everything on every rig, instead of the short pass against a real host.
     #[arg(long)]
     full: bool,
+    /// Check this build of the module, instead of building it; nothing else of the sources is checked.
+    #[arg(long, value_name = "FILE")]
+    module: Option<PathBuf>,
     /// The driver to check; with c, it is the checks that are put to the test.
     #[arg(long, value_enum, default_value = "rust")]
     driver: Subject,
@@ -72,10 +78,7 @@ impl Options {
     fn boots(&self, kind: RigKind) -> Vec<Vec<Case>> {
         let short = kind != RigKind::Wire && !self.full;
         let mut cases = cases();
-        cases.retain(|case| {
-            let asked = |pattern: &Regex| pattern.is_match(&case.title());
-            (case.short || !short) && self.only.as_ref().is_none_or(asked)
-        });
+        cases.retain(|case| (case.short || !short) && self.wanted(&case.title()));
         // Where the emulation stalls, a boot's life has to be short.
         if kind != RigKind::Nested || short {
             return vec![cases];
@@ -90,7 +93,16 @@ impl Options {
         boots
     }
 
+    fn wanted(&self, title: &str) -> bool {
+        self.only
+            .as_ref()
+            .is_none_or(|pattern| pattern.is_match(title))
+    }
+
     fn list(&self) {
+        build::names()
+            .filter(|name| self.wanted(name))
+            .for_each(|name| println!("{name}"));
         let boots = self.boots(self.rig.unwrap_or(RigKind::Wire));
         for case in boots.iter().flatten() {
             println!("{}", case.title());
@@ -110,7 +122,10 @@ pub(crate) fn check(options: &Options) -> Result<bool> {
         None => workbench.choice.kinds(),
     };
     let module = match options.driver {
-        Subject::Rust => Some(workbench.module()?),
+        Subject::Rust => Some(match &options.module {
+            Some(module) => module.clone(),
+            None => workbench.module()?,
+        }),
         Subject::C => None,
     };
     let mut tap = Tap::new(std::io::stdout(), workbench.progress.clone());
@@ -120,7 +135,18 @@ pub(crate) fn check(options: &Options) -> Result<bool> {
         workbench.choice.why()
     ));
     let mut stalls = Stalls::default();
+    if options.driver == Subject::Rust && options.module.is_none() {
+        build::run(
+            &workbench,
+            |title| options.wanted(title),
+            |result| tap.result(result),
+        );
+    }
     for kind in kinds {
+        let boots = options.boots(kind);
+        if boots.iter().all(Vec::is_empty) {
+            continue;
+        }
         let rig = Rig::open(
             kind,
             workbench.rig_config(module.as_deref()),
@@ -134,7 +160,7 @@ pub(crate) fn check(options: &Options) -> Result<bool> {
             stalls: &mut stalls,
             progress: &workbench.progress,
         };
-        for boot in options.boots(kind) {
+        for boot in boots {
             runner.run(&boot);
         }
     }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use rig::{Cache, Checkout, Choice, Kernel, Programs, Progress, RigConfig, RunDir, logged};
 
 /// A prepared kernel, built programs, and a folder for this run's logs.
@@ -44,21 +44,26 @@ impl Workbench {
         })
     }
 
-    /// Builds the module for the guests' kernel, or finds that nothing is to be done.
-    pub(crate) fn module(&self) -> Result<PathBuf> {
-        let step = self.progress.step("building the module");
+    /// `make` in the checkout, for the guests' kernel, with what it builds in `build/module`.
+    pub(crate) fn make(&self) -> Command {
         let top = self.checkout.top();
-        let output = top.join("build/module");
-        std::fs::create_dir_all(&output)?;
-        let log = self.run.path().join("module.log");
         let mut make = Command::new("make");
         make.arg("-C").arg(top);
         make.arg(format!("KDIR={}", self.kernel.source().display()));
-        make.arg(format!("CC={}", self.kernel.compiler()));
-        make.arg(format!("MO={}", output.display()));
-        logged(&mut make, &log, &step)?;
+        make.args(self.kernel.make_variables());
+        make.arg(format!("MO={}", self.module_folder().display()));
+        make
+    }
+
+    /// Builds the module for the guests' kernel, or finds that nothing is to be done.
+    pub(crate) fn module(&self) -> Result<PathBuf> {
+        let step = self.progress.step("building the module");
+        let folder = self.module_folder();
+        std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        let log = self.run.path().join("module.log");
+        logged(&mut self.make(), &log, &step)?;
         step.done();
-        let module = output.join("virtio_vsock_rs.ko");
+        let module = folder.join("virtio_vsock_rs.ko");
         ensure!(
             module.is_file(),
             "make built no {}; see {}",
@@ -66,6 +71,14 @@ impl Workbench {
             log.display()
         );
         Ok(module)
+    }
+
+    /// Each kind of kernel has a folder of its own, as both take turns in one checkout.
+    fn module_folder(&self) -> PathBuf {
+        self.checkout.top().join(match self.kernel.is_debug() {
+            true => "build/debug-module",
+            false => "build/module",
+        })
     }
 
     /// A rig with this workbench's kernel and programs, and a module of ours if there is one.

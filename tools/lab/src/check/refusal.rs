@@ -90,7 +90,7 @@ fn beside_c(fixture: &Fixture<'_>) -> Result<()> {
     let (errno, said) = refused(fixture, &[])?;
     ensure!(errno == EBUSY, "the error is {errno}, not EBUSY");
     let message = only(&said)?;
-    for needed in [c.name(), "rmmod"] {
+    for needed in [c.name(), "modprobe -r"] {
         ensure!(
             message.contains(needed),
             "the message does not say {needed:?}: {message}"
