@@ -15,6 +15,7 @@ use crate::{
         TX, //
     },
     event::Events,
+    module::RX_PAGES,
     rx::Ring,
     transport::TRANSPORT,
     tx::Tx, //
@@ -22,7 +23,10 @@ use crate::{
 use kernel::{
     device::Core,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        rcu,
+        Arc, //
+    },
 };
 use vsock_kernel::{
     sync::Published,
@@ -97,6 +101,11 @@ impl Ready {
             tx,
             event,
         } = self;
+        // The module has its pool as long as it has a device.
+        let pages = RX_PAGES
+            .get(&rcu::read_lock())
+            .map(Arc::from)
+            .ok_or(ENODEV)?;
         // From here on an error stops what was started, by way of `Running`'s drop.
         let mut running = Running {
             published: None,
@@ -109,7 +118,7 @@ impl Ready {
         *vsock.tx.lock() = Some(Tx::new(tx.typed()));
         running.published = Some(DEVICE.publish(vsock.clone()).map_err(|_| EBUSY)?);
         *vsock.event.lock() = Some(Events::new(event.typed()));
-        *vsock.rx.lock() = Some(Ring::new(rx.typed()));
+        *vsock.rx.lock() = Some(Ring::new(rx.typed(), pages));
 
         // The work may have been asked for before there was something to do it with: packets that
         // were queued, and interrupts that came, since the device is ready.

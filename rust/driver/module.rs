@@ -15,10 +15,16 @@ use crate::{
 use kernel::{
     driver::Registration,
     module::ModuleMetadata,
+    new_mutex,
     prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
     ThisModule, //
 };
 use vsock_kernel::{
+    net::page_pool::PagePool,
     sync::{
         Published,
         RcuSlot, //
@@ -31,6 +37,15 @@ use vsock_kernel::{
 
 /// The queue that all of the module's work runs on, while the module is loaded.
 pub(crate) static WORKQUEUE: RcuSlot<OwnedQueue> = RcuSlot::new();
+
+/// The pages of receive buffers.
+///
+/// They may be in the queue of a socket, long after its device is gone: the pool is the module's,
+/// which a socket keeps loaded, and whatever device there is takes from it.
+pub(crate) static RX_PAGES: RcuSlot<Arc<Mutex<PagePool>>> = RcuSlot::new();
+
+/// How many pages that are not in use the pool keeps: 2 MiB, or what 512 packets took.
+const RX_PAGES_KEPT: u32 = 512;
 
 /// The module's counters.
 pub(crate) static STATS: Stats = Stats::new();
@@ -46,6 +61,7 @@ pub(crate) struct VirtioVsock {
     _transport: vsock::Registration<VsockTransport>,
     #[pin]
     _debugfs: kernel::debugfs::Scope<DebugFs>,
+    _rx_pages: Published<Arc<Mutex<PagePool>>>,
     _workqueue: Published<OwnedQueue>,
 }
 
@@ -58,6 +74,11 @@ impl kernel::InPlaceModule for VirtioVsock {
                 WORKQUEUE
                     .publish(OwnedQueue::new_percpu(<Self as ModuleMetadata>::NAME)?)
                     .map_err(|_| EBUSY)?
+            },
+            _rx_pages: {
+                let pool = PagePool::new(RX_PAGES_KEPT)?;
+                let pool = Arc::pin_init(new_mutex!(pool, "RX_PAGES"), GFP_KERNEL)?;
+                RX_PAGES.publish(pool).map_err(|_| EBUSY)?
             },
             _debugfs <- DebugFs::new(<Self as ModuleMetadata>::NAME),
             // A socket may use the transport from here on.

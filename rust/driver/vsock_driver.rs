@@ -9,7 +9,7 @@
 //! 1. the device lock of the driver core, then [`vsock_kernel::vsock::DeviceLock`], then
 //!    [`driver::Bound`]'s `service`
 //! 2. [`device::Vsock`]'s `rx` or `event`, never both
-//! 3. a socket's lock, `lock_sock()`
+//! 3. a socket's lock, `lock_sock()`; or [`module::RX_PAGES`]'s, with no socket locked
 //! 4. [`device::Vsock`]'s `tx`; with a socket locked, or under RCU, by `try_lock()` only
 //! 5. spinlocks, which keep bottom halves out, never two of them: a socket's `sk_callback_lock`;
 //!    `rx_lock` or `tx_lock` of its account; the lock of the send queue; and the vsock core's

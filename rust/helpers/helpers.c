@@ -4,6 +4,7 @@
  * fields of `struct sock`, which bindgen keeps opaque. One file a C header, as
  * in the kernel's own rust/helpers.
  */
+#include "page_pool.c"
 #include "skbuff.c"
 #include "sock.c"
 #include "spinlock_bh.c"

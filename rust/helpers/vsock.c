@@ -64,11 +64,6 @@ void vsock_helper_vsock_device_unlock(void)
 	mutex_unlock(&device_mutex);
 }
 
-struct sk_buff *vsock_helper_virtio_vsock_alloc_rx_skb(gfp_t gfp)
-{
-	return virtio_vsock_alloc_linear_skb(VIRTIO_VSOCK_DEFAULT_RX_BUF_SIZE, gfp);
-}
-
 bool vsock_helper_virtio_vsock_skb_reply(struct sk_buff *skb)
 {
 	return virtio_vsock_skb_reply(skb);

@@ -2,5 +2,6 @@
 
 //! Networking.
 
+pub mod page_pool;
 pub mod skbuff;
 pub mod sock;

@@ -2,9 +2,16 @@
 
 //! The RX queue and its buffers.
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+};
 use vsock_kernel::{
     gfp::Gfp,
+    net::page_pool::PagePool,
     virtio::Virtqueue,
     vsock::{
         RxBuffer,
@@ -18,6 +25,8 @@ use vsock_kernel::{
 /// a socket is locked.
 pub(crate) struct Ring {
     queue: Virtqueue<RxBuffer>,
+    /// Where new buffers come from.
+    pages: Arc<Mutex<PagePool>>,
     free: RxBufferList,
     posted: u32,
     posted_max: u32,
@@ -25,9 +34,10 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// Fills the queue, as far as there is memory.
-    pub(crate) fn new(queue: Virtqueue<RxBuffer>) -> Self {
+    pub(crate) fn new(queue: Virtqueue<RxBuffer>, pages: Arc<Mutex<PagePool>>) -> Self {
         let mut ring = Self {
             queue,
+            pages,
             free: RxBufferList::new(),
             posted: 0,
             posted_max: 0,
@@ -92,8 +102,10 @@ impl Ring {
     /// Mirrors `virtio_vsock_rx_fill()`.
     fn fill(&mut self) -> Result {
         let mut result = Ok(());
+        let pages = self.pages.clone();
+        let mut pages = pages.lock();
         while result.is_ok() && self.queue.num_free() > 0 {
-            result = RxBuffer::new()
+            result = RxBuffer::new(&mut pages)
                 .ok_or(ENOMEM)
                 .and_then(|buffer| self.post(buffer));
         }

@@ -14,6 +14,7 @@ use crate::{
     bindings,
     gfp::Gfp,
     net::{
+        page_pool::PagePool,
         skbuff::{
             SkBuff,
             SkBuffList, //
@@ -41,15 +42,11 @@ const RX_BUF_LEN: u32 = bindings::VSOCK_CONST_HELPER_RX_BUF_SIZE;
 pub struct RxBuffer(SkBuff);
 
 impl RxBuffer {
-    /// Allocates one; may sleep.
+    /// Allocates one from `pool`; may sleep.
     ///
-    /// Stands for `virtio_vsock_alloc_linear_skb()` and what `virtio_vsock_rx_fill()` does to it.
-    pub fn new() -> Option<Self> {
-        // SAFETY: May be called in any context that may sleep.
-        let skb = unsafe { bindings::virtio_vsock_alloc_rx_skb(Gfp::Kernel.as_raw()) };
-        // SAFETY: The skb was just allocated.
-        let skb = unsafe { SkBuff::from_raw(NonNull::new(skb)?) };
-        Some(Self::reset(skb))
+    /// Mirrors what `virtio_vsock_rx_fill()` does.
+    pub fn new(pool: &mut PagePool) -> Option<Self> {
+        pool.alloc_rx_skb(Gfp::Kernel).map(Self::reset)
     }
 
     /// Makes an skb that was an `RxBuffer` one again.
