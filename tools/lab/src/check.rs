@@ -7,6 +7,7 @@
 mod build;
 mod case;
 mod counters;
+mod device;
 mod fixture;
 mod load;
 mod memory;
@@ -39,6 +40,7 @@ fn cases() -> Vec<Case> {
         ("counters", counters::cases()),
         ("refusal", refusal::cases()),
         ("reload", reload::cases()),
+        ("device", device::cases()),
         ("upstream", upstream::cases()),
     ];
     let named = table.into_iter().flat_map(|(noun, cases)| {
@@ -78,7 +80,10 @@ impl Options {
     fn boots(&self, kind: RigKind) -> Vec<Vec<Case>> {
         let short = kind != RigKind::Wire && !self.full;
         let mut cases = cases();
-        cases.retain(|case| (case.short || !short) && self.wanted(&case.title()));
+        cases.retain(|case| {
+            let belongs = if short { case.short } else { case.whole };
+            belongs && self.wanted(&case.title())
+        });
         // Where the emulation stalls, a boot's life has to be short.
         if kind != RigKind::Nested || short {
             return vec![cases];

@@ -43,6 +43,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // In the lab root this is process 1 of a PID namespace, to which the kernel gives no signal that it
+    // has not asked for. Its end takes everything that it has started with it.
+    let interrupted = ctrlc::set_handler(|| {
+        eprintln!("lab: interrupted");
+        std::process::exit(130);
+    });
+    if let Err(error) = interrupted {
+        eprintln!("lab: Ctrl-C will not work: {error}");
+    }
     match run(&Options::parse().command) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use rig::{Job, Machine, Program};
 use vsock_peer::cli::{Place, arguments};
-use vsock_peer::plan::{End, Flow, Kind, Plan, Side};
+use vsock_peer::plan::{End, Flow, Kind, Partner, Plan, Side};
 use vsock_peer::report::{Line, Report};
 
 /// What is added to a transfer's own deadline for starting and ending the programs.
@@ -119,6 +119,7 @@ impl Transfer {
             zerocopy: self.zerocopy && sends,
             eor: self.eor,
             end: self.end,
+            partner: Partner::Peer,
             timeout: self.timeout,
         }
     }
@@ -161,51 +162,76 @@ pub(crate) struct Endpoint<'a> {
     pub cid: u32,
 }
 
+/// A transfer under way.
+pub(crate) struct Running<'t> {
+    transfer: &'t Transfer,
+    /// The program in the guest under test.
+    pub guest: Job,
+    /// The program on the far side.
+    pub far: Job,
+}
+
 /// Makes the transfer; anything but an exact one is an error that says what was seen.
 pub(crate) fn run(transfer: &Transfer, guest: Endpoint<'_>, far: Endpoint<'_>) -> Result<()> {
-    let run =
-        || -> Result<()> {
-            let (listener, connector) = if transfer.guest_connects {
-                (far, guest)
-            } else {
-                (guest, far)
-            };
-            let mut listening = start(
-                listener,
-                &transfer.plan(!transfer.guest_connects),
-                Place::Here { port: 0 },
-            )?;
-            let port = listening.wait_line("the port it listens on", GRACE, |line| {
-                match serde_json::from_str(line) {
-                    Ok(Line::Listening { port }) => Some(port),
-                    _ => None,
-                }
-            })?;
-            let place = Place::There {
-                cid: listener.cid,
-                port,
-            };
-            let connecting = start(connector, &transfer.plan(transfer.guest_connects), place)?;
-            let connected = report(connecting, transfer)?;
-            let listened = report(listening, transfer)?;
-            let (guest, far) = if transfer.guest_connects {
-                (connected, listened)
-            } else {
-                (listened, connected)
-            };
-            if guest.exact && far.exact {
-                return Ok(());
-            }
-            let complaints = |name: &str, report: &Report| {
-                let lines = report.complaints();
-                let lines: Vec<String> =
-                    lines.iter().map(|line| format!("{name}: {line}")).collect();
-                lines.join("\n")
-            };
-            let (guest, far) = (complaints("guest", &guest), complaints("far side", &far));
-            bail!("{}", [guest, far].join("\n").trim().to_owned());
+    begin(transfer, guest, far)
+        .and_then(Running::finish)
+        .with_context(|| transfer.to_string())
+}
+
+/// Starts both ends; the connections stand or are being made when it returns.
+pub(crate) fn begin<'t>(
+    transfer: &'t Transfer,
+    guest: Endpoint<'_>,
+    far: Endpoint<'_>,
+) -> Result<Running<'t>> {
+    let (listener, connector) = if transfer.guest_connects {
+        (far, guest)
+    } else {
+        (guest, far)
+    };
+    let plan = transfer.plan(!transfer.guest_connects);
+    let mut listening = start(listener, &plan, Place::Here { port: 0 })?;
+    let port = listening.wait_line("the port it listens on", GRACE, listening_port)?;
+    let cid = listener.cid;
+    let plan = transfer.plan(transfer.guest_connects);
+    let connecting = start(connector, &plan, Place::There { cid, port })?;
+    let (guest, far) = if transfer.guest_connects {
+        (connecting, listening)
+    } else {
+        (listening, connecting)
+    };
+    Ok(Running {
+        transfer,
+        guest,
+        far,
+    })
+}
+
+/// What a listener's first line says, if the line is that.
+pub(crate) fn listening_port(line: &str) -> Option<u32> {
+    match serde_json::from_str(line) {
+        Ok(Line::Listening { port }) => Some(port),
+        _ => None,
+    }
+}
+
+impl Running<'_> {
+    /// Waits for both ends; anything but an exact transfer is an error that says what was seen.
+    pub(crate) fn finish(self) -> Result<()> {
+        let patience = self.transfer.timeout + GRACE;
+        let guest = report(self.guest, patience)?;
+        let far = report(self.far, patience)?;
+        if guest.exact && far.exact {
+            return Ok(());
+        }
+        let complaints = |name: &str, report: &Report| {
+            let lines = report.complaints();
+            let lines: Vec<String> = lines.iter().map(|line| format!("{name}: {line}")).collect();
+            lines.join("\n")
         };
-    run().with_context(|| transfer.to_string())
+        let (guest, far) = (complaints("guest", &guest), complaints("far side", &far));
+        bail!("{}", [guest, far].join("\n").trim().to_owned());
+    }
 }
 
 fn start(end: Endpoint<'_>, plan: &Plan, place: Place) -> Result<Job> {
@@ -213,8 +239,9 @@ fn start(end: Endpoint<'_>, plan: &Plan, place: Place) -> Result<Job> {
     Ok(end.machine.spawn(program)?)
 }
 
-fn report(job: Job, transfer: &Transfer) -> Result<Report> {
-    let output = job.wait(transfer.timeout + GRACE)?;
+/// Waits for a program's end, and reads what it reports.
+pub(crate) fn report(job: Job, patience: Duration) -> Result<Report> {
+    let output = job.wait(patience)?;
     let text = output.text();
     let last = text.lines().last().unwrap_or_default();
     match serde_json::from_str(last) {

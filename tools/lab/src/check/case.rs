@@ -28,6 +28,8 @@ pub(crate) struct Case {
     pub ours_only: bool,
     /// It is part of the short pass against a real vhost-vsock.
     pub short: bool,
+    /// It is part of the whole pass.
+    pub whole: bool,
     /// Kernel messages that it provokes, as regular expressions.
     pub provokes: Vec<&'static str>,
     run: Run,
@@ -52,6 +54,7 @@ impl Case {
             name: name.into(),
             ours_only: false,
             short: false,
+            whole: true,
             provokes: Vec::new(),
             run: Box::new(run),
         }
@@ -68,10 +71,16 @@ impl Case {
         self
     }
 
-    /// Puts it into the short pass.
+    /// Puts it into the short pass, too.
     pub(crate) fn short(mut self) -> Self {
         self.short = true;
         self
+    }
+
+    /// Leaves it out of the whole pass, which has its like at greater length.
+    pub(crate) fn only_short(mut self) -> Self {
+        self.whole = false;
+        self.short()
     }
 
     /// Names kernel messages that it provokes, as regular expressions.

@@ -8,7 +8,7 @@ use rig::{Driver, Machine, Output, Pair};
 
 use super::mode::Mode;
 use crate::counters::Counters;
-use crate::transfer::{self, Endpoint, Transfer};
+use crate::transfer::{self, Endpoint, Running, Transfer};
 
 /// Where the driver shows its counters and switches.
 const DEBUGFS: &str = "/sys/kernel/debug/virtio_vsock_rs";
@@ -137,11 +137,34 @@ impl<'a> Fixture<'a> {
 
     /// Makes a transfer, which has to be exact.
     pub(crate) fn transfer(&self, transfer: &Transfer) -> Result<()> {
+        let (guest, far) = self.ends();
+        transfer::run(transfer, guest, far)
+    }
+
+    /// Begins a transfer.
+    pub(crate) fn begin<'t>(&self, transfer: &'t Transfer) -> Result<Running<'t>> {
+        let (guest, far) = self.ends();
+        transfer::begin(transfer, guest, far)
+    }
+
+    fn ends(&self) -> (Endpoint<'a>, Endpoint<'a>) {
         let end = |machine: &'a Machine| Endpoint {
             machine,
             cid: machine.cid(),
         };
-        transfer::run(transfer, end(self.guest()), end(self.far()))
+        (end(self.guest()), end(self.far()))
+    }
+
+    /// The name of the driver of each vsock device that the guest has; none if nothing is bound to it.
+    pub(crate) fn bound_drivers(&self) -> Result<Vec<Option<String>>> {
+        let line = "for d in /sys/bus/virtio/devices/*; do
+                if [ \"$(cat $d/device)\" = 0x0013 ]; then
+                    basename \"$(readlink $d/driver || echo none)\"
+                fi
+            done";
+        let output = self.guest_shell(line)?.text();
+        let driver = |name: &str| (name != "none").then(|| name.to_owned());
+        Ok(output.lines().map(driver).collect())
     }
 
     /// Runs a line of shell in the guest, which has to succeed.

@@ -31,29 +31,14 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// The sysfs name of the vsock device's driver, if one is bound.
-fn bound_driver(fixture: &Fixture<'_>) -> Result<Option<String>> {
-    let line = "for d in /sys/bus/virtio/devices/*; do
-            if [ $(cat $d/device) = 0x0013 ]; then basename $(readlink $d/driver || echo none); fi
-        done";
-    let output = fixture.guest_shell(line)?.text();
-    let names: Vec<&str> = output.lines().collect();
-    ensure!(
-        names.len() == 1,
-        "the guest has {} vsock devices, not one",
-        names.len()
-    );
-    Ok((names[0] != "none").then(|| names[0].to_owned()))
-}
-
 fn binds(fixture: &Fixture<'_>) -> Result<()> {
     fixture.reload([])?;
-    let driver = bound_driver(fixture)?.context("no driver is bound to the vsock device")?;
     let wanted = fixture.subject.driver();
-    let wanted = wanted.name();
+    let bound = fixture.bound_drivers()?;
     ensure!(
-        driver == wanted,
-        "the device is bound to {driver}, not to {wanted}"
+        bound == [Some(wanted.name().to_owned())],
+        "{} is loaded; its devices' drivers are {bound:?}",
+        wanted.name()
     );
     Ok(())
 }
@@ -75,8 +60,8 @@ fn unloads(fixture: &Fixture<'_>) -> Result<()> {
     let name = fixture.subject.driver().name().to_owned();
     guest.rmmod(&name)?;
     ensure!(!guest.has_module(&name)?, "{name} is still loaded");
-    let bound = bound_driver(fixture)?;
-    ensure!(bound.is_none(), "the device is still bound to {bound:?}");
+    let bound = fixture.bound_drivers()?;
+    ensure!(bound == [None], "the device is still bound to {bound:?}");
     let left = fixture.guest_shell(
         "ls -d /sys/kernel/debug/virtio_vsock_rs /sys/bus/virtio/drivers/*vsock* 2>/dev/null; true",
     )?;

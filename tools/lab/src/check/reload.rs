@@ -10,6 +10,7 @@ use super::case::Case;
 use super::fixture::{EAGAIN, EBUSY, Fixture, PATIENCE, until};
 use super::memory::Memory;
 use super::transfer::smoke;
+use crate::transfer::listening_port;
 
 /// Times the driver is loaded in all.
 const RELOADS: usize = 50;
@@ -49,23 +50,10 @@ fn silent(end: &Machine, place: &[String]) -> Result<Job> {
     Ok(end.spawn(program)?)
 }
 
-fn listening_port(job: &mut Job) -> Result<u32> {
-    use vsock_peer::report::Line;
-    let port = job.wait_line(
-        "the port it listens on",
-        PATIENCE,
-        |line| match serde_json::from_str(line) {
-            Ok(Line::Listening { port }) => Some(port),
-            _ => None,
-        },
-    )?;
-    Ok(port)
-}
-
 fn open(fixture: &Fixture<'_>) -> Result<Open> {
     let (guest, far) = (fixture.guest(), fixture.far());
     let mut listener = silent(far, &["listen".into(), "--port=0".into()])?;
-    let port = listening_port(&mut listener)?;
+    let port = listener.wait_line("the port it listens on", PATIENCE, listening_port)?;
     let place = [
         "connect".into(),
         format!("--cid={}", far.cid()),
@@ -117,7 +105,7 @@ fn listener_stays(fixture: &Fixture<'_>) -> Result<()> {
         .args(["listen", "--port=0"])
         .args(transfer);
     let mut listener = guest.spawn(listener)?;
-    let port = listening_port(&mut listener)?;
+    let port = listener.wait_line("the port it listens on", PATIENCE, listening_port)?;
     fixture
         .reload([])
         .context("exchanging the driver under a listener")?;

@@ -163,7 +163,7 @@ fn few(kind: Kind) -> Vec<Case> {
                     .transfer(&sized(kind, Direction::BothWays, 1000, 8))
                     .map(drop)
             });
-            let case = case.short();
+            let case = case.only_short();
             if mode == Mode::DEFAULT {
                 case
             } else {

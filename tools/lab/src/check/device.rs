@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Devices that come and go while the driver is loaded.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use rig::VsockDevice;
+use vsock_peer::plan::Kind;
+
+use super::case::Case;
+use super::fixture::{Fixture, PATIENCE, Subject, until};
+use super::transfer::smoke;
+use crate::transfer::{Direction, Transfer, report};
+
+/// How soon the programs whose connections the device carried have to notice that it is gone.
+const NOTICE: Duration = Duration::from_secs(20);
+
+/// The cases of this file.
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new(
+            "a second device is refused, and the first one keeps working",
+            second,
+        )
+        .provokes([
+            r"virtio_vsock_rs .*second",
+            r"probe with driver \S+ failed with error -16",
+        ]),
+        Case::new(
+            "its device is pulled out and put back, and works again",
+            out_and_in,
+        ),
+        Case::new(
+            "its device is pulled out under traffic, and nothing hangs",
+            out_under_traffic,
+        ),
+    ]
+}
+
+fn wait_for_drivers(fixture: &Fixture<'_>, what: &str, wanted: &[Option<&str>]) -> Result<()> {
+    until(what, PATIENCE, || {
+        let bound = fixture.bound_drivers()?;
+        let bound: Vec<Option<&str>> = bound.iter().map(Option::as_deref).collect();
+        Ok((bound == wanted).then_some(()))
+    })
+}
+
+fn works(fixture: &Fixture<'_>, when: &'static str) -> Result<()> {
+    for transfer in smoke() {
+        fixture.transfer(&transfer).context(when)?;
+    }
+    Ok(())
+}
+
+fn second(fixture: &Fixture<'_>) -> Result<()> {
+    let guest = fixture.guest();
+    let driver = fixture.subject.driver();
+    let mark = guest.mark()?;
+    guest.plug(VsockDevice::Second)?;
+    let both = [Some(driver.name()), None];
+    let seen = wait_for_drivers(fixture, "the guest to see its second device", &both);
+    // The C driver refuses it without a word.
+    let said = match fixture.subject {
+        Subject::C => Ok(()),
+        Subject::Rust => guest
+            .wait_klog("a message of the refusal", mark, PATIENCE, |record| {
+                record.text.contains("second").then_some(())
+            })
+            .context("refusing the second device"),
+    };
+    let beside = works(fixture, "beside the second device");
+    guest.unplug(VsockDevice::Second)?;
+    seen.and(said).and(beside)?;
+    works(fixture, "after the second device was pulled out")
+}
+
+fn out_and_in(fixture: &Fixture<'_>) -> Result<()> {
+    let guest = fixture.guest();
+    guest.unplug(VsockDevice::First)?;
+    let left = fixture.bound_drivers()?;
+    ensure!(
+        left.is_empty(),
+        "the device is out, and the guest still has {left:?}"
+    );
+    put_back(fixture)
+}
+
+fn put_back(fixture: &Fixture<'_>) -> Result<()> {
+    fixture.guest().plug(VsockDevice::First)?;
+    let driver = fixture.subject.driver();
+    wait_for_drivers(
+        fixture,
+        "the driver to take the device again",
+        &[Some(driver.name())],
+    )?;
+    works(fixture, "after the device was put back")
+}
+
+fn out_under_traffic(fixture: &Fixture<'_>) -> Result<()> {
+    // More than it can move before it is pulled out.
+    let endless = Transfer::new(Kind::Stream, Direction::BothWays, 4096, 1 << 40).over(4);
+    let running = fixture.begin(&endless)?;
+    let module = fixture.subject.driver();
+    until("the connections to stand", PATIENCE, || {
+        let modules = fixture.guest().modules()?;
+        let held = |info: &rig::ModuleInfo| info.name == module.name() && info.references >= 4;
+        Ok(modules.iter().any(held).then_some(()))
+    })?;
+    let pulled = fixture.guest().unplug(VsockDevice::First);
+    let noticed = report(running.guest, NOTICE).context("the guest's end of the connections");
+    running.far.kill()?;
+    pulled?;
+    let back = put_back(fixture);
+    let noticed = noticed?;
+    ensure!(
+        !noticed.exact,
+        "the transfer ended in order before the device was pulled out"
+    );
+    let errors = noticed.complaints().join("\n");
+    ensure!(
+        !errors.contains("still in"),
+        "somebody hung on to the dead connection:\n{errors}"
+    );
+    back
+}
