@@ -11,6 +11,6 @@ mod vsock;
 pub(crate) use launch::{BOOT_LIMIT, Ports, Vm, await_agent, connect};
 pub use monitor::Qmp;
 pub(crate) use probe::probe;
-pub(crate) use spec::{Backend, VmSpec, Wiring};
+pub(crate) use spec::{Backend, Chassis, VmSpec, Wiring};
 pub(crate) use vsock::VsockBackend;
 pub use vsock::VsockDevice;

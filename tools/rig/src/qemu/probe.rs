@@ -2,7 +2,7 @@
 
 //! Trying whether a guest boots under KVM.
 
-use super::{Ports, Vm, VmSpec, await_agent, connect};
+use super::{Chassis, Ports, Vm, VmSpec, await_agent, connect};
 use crate::board::Board;
 use crate::checkout::RunDir;
 use crate::choose::Accelerator;
@@ -36,6 +36,7 @@ pub(crate) fn probe(
     let seat = Board::new().seat("probe", false, &logs, &Expected::default())?;
     let spec = VmSpec {
         name: "probe".into(),
+        chassis: Chassis::Private,
         accelerator: Accelerator::Kvm,
         cpu: "host".into(),
         cpus: 1,

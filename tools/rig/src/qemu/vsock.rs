@@ -48,10 +48,6 @@ impl VsockDevice {
     fn port(self) -> String {
         format!("vsock{}-port", self.number())
     }
-
-    fn slot(self) -> String {
-        format!("slot{}", self.number())
-    }
 }
 
 impl VsockBackend {
@@ -65,7 +61,7 @@ impl VsockBackend {
         let (driver, property, value) = self.device(device);
         // Shown bare, as QEMU's command line wants it.
         let value = value.as_str().map_or_else(|| value.to_string(), Into::into);
-        let (id, slot) = (device.id(), device.slot());
+        let (id, slot) = (device.id(), self.bus(device));
         spec.option(
             "-device",
             format!("{driver},id={id},bus={slot},{property}={value}"),
@@ -87,7 +83,7 @@ impl VsockBackend {
         let add = qmp::device_add {
             driver: driver.into(),
             id: Some(device.id()),
-            bus: Some(device.slot()),
+            bus: Some(self.bus(device)),
             arguments,
         };
         qmp.execute(add).map(drop)
@@ -111,6 +107,14 @@ impl VsockBackend {
             qmp.execute(qmp::chardev_remove { id: device.port() })?;
         }
         Ok(())
+    }
+
+    /// The bus that a device is plugged into.
+    fn bus(&self, device: VsockDevice) -> String {
+        match self {
+            VsockBackend::Wire(_) => format!("slot{}", device.number()),
+            VsockBackend::Vhost(_) => "pci.0".into(),
+        }
     }
 
     /// The socket that a device needs, if it is one of the wire's.

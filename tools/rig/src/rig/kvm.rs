@@ -14,7 +14,7 @@ use crate::machine::{Machine, Traits};
 use crate::pair::Parts;
 use crate::process::Process;
 use crate::progress::Step;
-use crate::qemu::{self, BOOT_LIMIT, Ports, Vm, VmSpec, VsockBackend};
+use crate::qemu::{self, BOOT_LIMIT, Chassis, Ports, Vm, VmSpec, VsockBackend};
 use crate::sockets::SocketDir;
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
@@ -45,6 +45,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
     let config = &rig.config;
     let mut spec = VmSpec {
         name: "dut".into(),
+        chassis: Chassis::Private,
         accelerator: Accelerator::Kvm,
         cpu: "host".into(),
         cpus: config.cpus,

@@ -19,7 +19,7 @@ use crate::machine::{Machine, Traits};
 use crate::pair::Parts;
 use crate::process::Process;
 use crate::progress::Step;
-use crate::qemu::{self, BOOT_LIMIT, Backend, Ports, Vm, VmSpec, VsockBackend, Wiring};
+use crate::qemu::{self, BOOT_LIMIT, Backend, Chassis, Ports, Vm, VmSpec, VsockBackend, Wiring};
 use crate::sockets::SocketDir;
 use std::collections::HashMap;
 use std::os::unix::net::UnixListener;
@@ -148,6 +148,7 @@ fn lab_root() -> Result<PathBuf> {
 fn host_spec(rig: &Rig, sockets: &SocketDir) -> Result<VmSpec> {
     let mut spec = VmSpec {
         name: "host".into(),
+        chassis: Chassis::Shared,
         accelerator: Accelerator::Tcg,
         cpu: "max,+svm".into(),
         cpus: 2,
@@ -189,6 +190,7 @@ fn start_guest(rig: &Rig, host: &Machine, seat: &Seat) -> Result<Job> {
     let inside = |path: &str| PathBuf::from(path.replacen("/guest", GUEST_FOLDER, 1));
     let mut spec = VmSpec {
         name: "dut".into(),
+        chassis: Chassis::Private,
         accelerator: Accelerator::Kvm,
         // With the TSC deadline timer, the emulated guest stalls far more often.
         cpu: "host,-tsc-deadline".into(),

@@ -3,7 +3,10 @@
 //! The wire rig: two guests, each with a vhost-user vsock device, joined by one process that passes
 //! their packets.
 
+mod alone;
 mod device;
+
+pub(super) use alone::boot as boot_alone;
 
 use super::Rig;
 use super::hosted::{CONTROL_PORT, bring_up_network};
@@ -14,7 +17,7 @@ use crate::fault::Expected;
 use crate::machine::{Machine, Traits};
 use crate::pair::{ControlPath, Parts};
 use crate::progress::Step;
-use crate::qemu::{self, BOOT_LIMIT, Ports, Vm, VmSpec, VsockBackend};
+use crate::qemu::{self, BOOT_LIMIT, Chassis, Ports, Vm, VmSpec, VsockBackend};
 use crate::sockets::SocketDir;
 use std::path::{Path, PathBuf};
 
@@ -105,6 +108,7 @@ fn start(
     let config = &rig.config;
     let mut spec = VmSpec {
         name: guest.name.into(),
+        chassis: Chassis::Shared,
         accelerator: config.accelerator,
         cpu: match config.accelerator {
             Accelerator::Tcg => "max".into(),

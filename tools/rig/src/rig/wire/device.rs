@@ -11,6 +11,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+/// Where among the logs the wire leaves its counters.
+pub(super) const STATS: &str = "wire-stats.json";
+
 /// Starts the wire with these ports and waits until it is ready.
 pub(super) fn start(
     rig: &Rig,
@@ -26,7 +29,7 @@ pub(super) fn start(
             .arg("--port")
             .arg(format!("cid={cid},socket={socket}"));
     }
-    command.arg("--stats").arg(logs.join("wire-stats.json"));
+    command.arg("--stats").arg(logs.join(STATS));
     command.args(&rig.config.wire_options).stdin(Stdio::null());
     let log = logs.join("wire.log");
     let (tell, ready) = channel();
