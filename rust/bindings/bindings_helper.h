@@ -16,6 +16,4 @@
 const u32 VSOCK_CONST_HELPER_RX_BUF_SIZE = VIRTIO_VSOCK_DEFAULT_RX_BUF_SIZE;
 /* What the bound of the receive queue charges for one skb. */
 const u32 VSOCK_CONST_HELPER_SKB_COST = SKB_TRUESIZE(0);
-/* GOOD_COPY_LEN of net/vmw_vsock/virtio_transport_common.c. */
-const u32 VSOCK_CONST_HELPER_GOOD_COPY_LEN = 128;
 const u32 VSOCK_CONST_HELPER_CID_ANY = VMADDR_CID_ANY;

@@ -33,6 +33,12 @@ use crate::{
     trace, //
 };
 
+/// The payload of packets up to this length, in bytes, is copied behind that of the one before.
+///
+/// The C code does so up to 128 bytes (`GOOD_COPY_LEN`). Here copying also saves the buffer the way
+/// to the reader and back, and is cheaper than that up to about this length.
+const COPY_LEN: u32 = 1024;
+
 /// A locked socket, and the packets that were received for it since it was locked.
 ///
 /// Packets are collected in here, and reach the socket's queue when the run is dropped: then the
@@ -145,7 +151,7 @@ impl RxRun {
     #[inline]
     fn merge(&mut self, packet: &RxPacket) -> bool {
         let len = packet.header().payload_len();
-        if len > bindings::VSOCK_CONST_HELPER_GOOD_COPY_LEN {
+        if len > COPY_LEN {
             return false;
         }
         if let Some(tail) = self.pending.tail() {
