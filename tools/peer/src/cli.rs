@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::pattern::MAX_SLICE;
-use crate::plan::{End, Flow, Kind, Plan, Side};
+use crate::plan::{End, Flow, Kind, Partner, Plan, Side};
 
 /// One end of a byte-exact AF_VSOCK transfer; give both ends the same options.
 #[derive(Debug, Parser)]
@@ -56,8 +56,8 @@ struct Transfer {
     /// Socket type.
     #[arg(long = "type", value_enum, default_value = "stream")]
     kind: Kind,
-    /// Connections at once.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Connections at once, or one after the other for dial and answer.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
     /// Payload of one connection in one direction.
     #[arg(long, default_value = "1M", value_parser = size)]
@@ -83,6 +83,9 @@ struct Transfer {
     /// How a sender ends its connection.
     #[arg(long, value_enum, default_value = "half-close")]
     end: End,
+    /// What is at the other end.
+    #[arg(long, value_enum, default_value = "peer")]
+    partner: Partner,
     /// Seconds until everything has to be over.
     #[arg(long, default_value_t = 60)]
     timeout: u64,
@@ -107,6 +110,7 @@ pub fn arguments(plan: &Plan, place: Place) -> Vec<String> {
         format!("--read-size={}", plan.read_size),
         format!("--seed={}", plan.seed),
         format!("--end={}", name(plan.end)),
+        format!("--partner={}", name(plan.partner)),
         format!("--timeout={}", plan.timeout.as_secs()),
     ]);
     args.extend(plan.buffer_size.map(|size| format!("--buffer-size={size}")));
@@ -166,6 +170,7 @@ impl Role {
             zerocopy: transfer.zerocopy,
             eor: transfer.eor,
             end: transfer.end,
+            partner: transfer.partner,
             timeout: Duration::from_secs(transfer.timeout),
         }
     }
@@ -220,6 +225,7 @@ mod tests {
             zerocopy: true,
             eor: true,
             end: End::Close,
+            partner: Partner::Service,
             timeout: Duration::from_secs(7),
         };
         let args = arguments(&plan, Place::There { cid: 3, port: 1234 });

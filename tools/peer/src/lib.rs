@@ -10,8 +10,11 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod dial;
 pub mod echo;
+pub mod latency;
 pub mod pattern;
+pub mod ping;
 pub mod plan;
 pub mod progress;
 pub mod receive;
@@ -21,4 +24,5 @@ pub mod send;
 pub mod socket;
 #[cfg(test)]
 mod tests;
+pub mod usage;
 pub mod zerocopy;

@@ -22,10 +22,15 @@ pub const MAX_SLICE: usize = PERIOD;
 /// How many bytes identify a place in the block when looking for one.
 const NEEDLE: usize = 16;
 
-/// The random block of one seed.
+/// The bytes of a source of `vsock-wire` count modulo this.
+const COUNT: usize = 251;
+
+/// The random block of one seed, or a source's.
 #[derive(Debug)]
 pub struct Pattern {
-    seed: u64,
+    /// None if all lanes are the same.
+    seed: Option<u64>,
+    period: usize,
     /// One period, and then again as much as the longest slice.
     block: Vec<u8>,
 }
@@ -40,7 +45,21 @@ impl Pattern {
         }
         block.truncate(PERIOD);
         block.extend_from_within(..MAX_SLICE);
-        Arc::new(Self { seed, block })
+        Arc::new(Self {
+            seed: Some(seed),
+            period: PERIOD,
+            block,
+        })
+    }
+
+    /// What a source of `vsock-wire` sends on every connection.
+    pub fn counting() -> Arc<Self> {
+        let block = (0..COUNT + MAX_SLICE).map(|n| (n % COUNT) as u8);
+        Arc::new(Self {
+            seed: None,
+            period: COUNT,
+            block: block.collect(),
+        })
     }
 
     /// The payload that `side` sends on a connection.
@@ -49,8 +68,10 @@ impl Pattern {
             Side::Listen => 0,
             Side::Connect => 1,
         };
-        let mut state = self.seed ^ (((u64::from(connection) << 1) | side) << 32);
-        let phase = splitmix64(&mut state) % PERIOD as u64;
+        let phase = self.seed.map_or(0, |seed| {
+            let mut state = seed ^ (((u64::from(connection) << 1) | side) << 32);
+            splitmix64(&mut state) % self.period as u64
+        });
         Lane {
             pattern: Arc::clone(self),
             phase,
@@ -83,7 +104,8 @@ pub struct Difference {
 impl Lane {
     fn range(&self, offset: u64, len: usize) -> Range<usize> {
         assert!(len <= MAX_SLICE, "a slice of {len} bytes is too long");
-        let start = ((self.phase + offset % PERIOD as u64) % PERIOD as u64) as usize;
+        let period = self.pattern.period as u64;
+        let start = ((self.phase + offset % period) % period) as usize;
         start..start + len
     }
 
@@ -117,10 +139,11 @@ impl Lane {
     fn locate(&self, offset: u64, got: &[u8]) -> Option<u64> {
         let needle = got.get(..NEEDLE)?;
         let here = self.range(offset, NEEDLE).start;
-        let period = &self.pattern.block[..PERIOD + NEEDLE - 1];
-        let found = period.windows(NEEDLE).position(|w| w == needle)?;
-        let ahead = (found + PERIOD - here) % PERIOD;
-        let behind = (PERIOD - ahead) as u64;
+        let period = self.pattern.period;
+        let block = &self.pattern.block[..period + NEEDLE - 1];
+        let found = block.windows(NEEDLE).position(|w| w == needle)?;
+        let ahead = (found + period - here) % period;
+        let behind = (period - ahead) as u64;
         if behind < ahead as u64 && behind <= offset {
             Some(offset - behind)
         } else {
@@ -164,6 +187,15 @@ mod tests {
             assert_eq!(slice[10..], *lane.at(offset + 10, 10));
         }
         assert_eq!(lane.at(3, MAX_SLICE).len(), MAX_SLICE);
+    }
+
+    #[test]
+    fn a_source_counts() {
+        let lane = Pattern::counting().lane(3, Side::Listen);
+        assert_eq!(lane.at(0, 3), [0, 1, 2]);
+        assert_eq!(lane.at(250, 3), [250, 0, 1]);
+        assert_eq!(lane.at(251 * 100_000 + 7, 2), [7, 8]);
+        assert_eq!(lane.at(1, MAX_SLICE).len(), MAX_SLICE);
     }
 
     #[test]

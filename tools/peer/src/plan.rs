@@ -30,6 +30,12 @@ pub enum Flow {
     Echo,
     /// Send the payload and expect the very same back: the peer of `echo`.
     Bounce,
+    /// The same, but one write at a time, each answered before the next, and timed.
+    Ping,
+    /// Open and end the connections one after the other, without payload.
+    Dial,
+    /// The peer of `dial`.
+    Answer,
 }
 
 impl Flow {
@@ -40,7 +46,9 @@ impl Flow {
             Self::Receive => Self::Send,
             Self::Both => Self::Both,
             Self::Echo => Self::Bounce,
-            Self::Bounce => Self::Echo,
+            Self::Bounce | Self::Ping => Self::Echo,
+            Self::Dial => Self::Answer,
+            Self::Answer => Self::Dial,
         }
     }
 }
@@ -53,6 +61,18 @@ pub enum End {
     HalfClose,
     /// Close at once, with bytes possibly still on their way.
     Close,
+}
+
+/// What is at the other end of the connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Partner {
+    /// Another `vsock-peer`.
+    #[default]
+    Peer,
+    /// A service of `vsock-wire`. A source's bytes count modulo 251 and do not
+    /// end, so a receiver closes as soon as it has all that it was to have.
+    Service,
 }
 
 /// The end of a connection, told apart so that each sends a payload of its own.
@@ -84,7 +104,7 @@ pub struct Plan {
     pub flow: Flow,
     /// The socket type.
     pub kind: Kind,
-    /// Connections at once.
+    /// Connections, at once if they have any payload.
     pub connections: u32,
     /// Payload bytes a connection and a direction.
     pub bytes: u64,
@@ -102,6 +122,8 @@ pub struct Plan {
     pub eor: bool,
     /// How a sender ends.
     pub end: End,
+    /// What is at the other end.
+    pub partner: Partner,
     /// The end of every wait, counted from the start of the program.
     pub timeout: Duration,
 }

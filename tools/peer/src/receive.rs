@@ -4,7 +4,7 @@
 use nix::errno::Errno;
 
 use crate::pattern::Lane;
-use crate::plan::{Kind, Plan};
+use crate::plan::{Kind, Partner, Plan};
 use crate::progress::{Progress, Step};
 use crate::report::{Fault, Outcome};
 use crate::socket::{Received, Socket};
@@ -60,7 +60,12 @@ impl Receiver<'_> {
             progress.set(step, offset);
             match socket.receive(&mut buffer) {
                 Ok(Received { len: 0, .. }) => break,
-                Ok(received) => self.take(&buffer[..received.len], received)?,
+                Ok(received) => {
+                    self.take(&buffer[..received.len], received)?;
+                    if self.plan.partner == Partner::Service && self.has_all() {
+                        break;
+                    }
+                }
                 Err(Errno::EINTR) => {}
                 Err(errno) => {
                     let doing = format!("recv() at byte {offset} of {}", self.expected);
@@ -74,6 +79,10 @@ impl Receiver<'_> {
             return Err(Fault::Short { got, expected });
         }
         Ok(())
+    }
+
+    fn has_all(&self) -> bool {
+        self.expected > 0 && self.outcome.received.bytes >= self.expected
     }
 
     fn take(&mut self, bytes: &[u8], received: Received) -> Result<(), Fault> {

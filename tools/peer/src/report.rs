@@ -8,8 +8,10 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::latency::{Latency, Times};
 use crate::pattern::Difference;
 use crate::plan::Plan;
+use crate::usage::Usage;
 use crate::zerocopy::Completions;
 
 /// A line of standard output.
@@ -127,6 +129,8 @@ pub struct Outcome {
     pub difference: Option<Difference>,
     /// Zero-copy completions.
     pub completions: Completions,
+    /// How long each round trip took.
+    pub times: Times,
     /// Why it ended early or wrongly.
     pub fault: Option<Fault>,
 }
@@ -174,6 +178,10 @@ pub struct Report {
     pub seconds: f64,
     /// Completions of its zero-copy sends.
     pub completions: Completions,
+    /// How long its round trips took, if it made any.
+    pub latency: Option<Latency>,
+    /// What the machine spent meanwhile.
+    pub usage: Usage,
     /// Connections that received wrong bytes.
     pub mismatches: Vec<Mismatch>,
     /// Everything else that failed.
@@ -190,6 +198,8 @@ impl Report {
             received: Amount::default(),
             seconds: 0.0,
             completions: Completions::default(),
+            latency: None,
+            usage: Usage::default(),
             mismatches: Vec::new(),
             errors: Vec::new(),
         }

@@ -7,43 +7,49 @@ use std::thread;
 use std::time::Instant;
 
 use crate::cli::Place;
+use crate::dial::dial;
 use crate::echo::echo;
+use crate::latency::Times;
 use crate::pattern::Pattern;
-use crate::plan::{End, Flow, Plan};
+use crate::ping::ping;
+use crate::plan::{End, Flow, Partner, Plan};
 use crate::progress::Progress;
 use crate::receive::receive;
 use crate::report::{Fault, Outcome, Report};
 use crate::send::send;
 use crate::socket::{Listener, Socket};
+use crate::usage::Usage;
 
 /// Does what the plan says; `listening` is told the port once it is open.
 pub fn run(plan: &Plan, place: Place, listening: impl FnOnce(u32)) -> Report {
     let deadline = Instant::now() + plan.timeout;
+    let failed = |(connection, fault): (Option<u32>, Fault)| {
+        let mut report = Report::new(plan);
+        report.fail(connection, &fault);
+        report
+    };
+    if matches!(plan.flow, Flow::Dial | Flow::Answer) {
+        return dial(plan, place, deadline, listening).unwrap_or_else(failed);
+    }
+    // Made first, so that no connection waits for it.
+    let pattern = match plan.partner {
+        Partner::Service if plan.flow == Flow::Receive => Pattern::counting(),
+        _ => Pattern::new(plan.seed),
+    };
     let sockets = match place {
         Place::Here { port } => accept_all(plan, port, deadline, listening),
         Place::There { cid, port } => connect_all(plan, cid, port),
     };
     match sockets {
-        Ok(sockets) => transfer(plan, sockets, deadline),
-        Err((connection, fault)) => {
-            let mut report = Report::new(plan);
-            report.fail(connection, &fault);
-            report
-        }
+        Ok(sockets) => transfer(plan, &pattern, sockets, deadline),
+        Err(fault) => failed(fault),
     }
 }
 
 type Establish = Result<Vec<Socket>, (Option<u32>, Fault)>;
 
 fn accept_all(plan: &Plan, port: u32, deadline: Instant, listening: impl FnOnce(u32)) -> Establish {
-    let listen = |errno| {
-        (
-            None,
-            Fault::call(format!("listening on port {port}"), errno),
-        )
-    };
-    let listener = Listener::bind(plan, port).map_err(listen)?;
-    listening(listener.port().map_err(listen)?);
+    let listener = Listener::open(plan, port, listening)?;
     (0..plan.connections)
         .map(|connection| {
             listener.accept(deadline).map_err(|errno| {
@@ -76,15 +82,20 @@ struct Worker {
 }
 
 /// Moves the payload over connections that stand.
-pub fn transfer(plan: &Plan, sockets: Vec<Socket>, deadline: Instant) -> Report {
-    let pattern = Pattern::new(plan.seed);
-    let begin = Instant::now();
+pub fn transfer(
+    plan: &Plan,
+    pattern: &Arc<Pattern>,
+    sockets: Vec<Socket>,
+    deadline: Instant,
+) -> Report {
+    let (begin, before) = (Instant::now(), Usage::now());
+    let mut times = Times::default();
     let mut report = Report::new(plan);
     let (sender, outcomes) = mpsc::channel();
     let mut workers: Vec<Worker> = Vec::new();
     for (connection, socket) in (0..).zip(sockets) {
         let socket = Arc::new(socket);
-        for (of, job) in jobs(plan, &pattern, connection, &socket, deadline) {
+        for (of, job) in jobs(plan, pattern, connection, &socket, deadline) {
             let progress = Arc::new(Progress::new(of));
             let index = workers.len();
             workers.push(Worker {
@@ -109,6 +120,7 @@ pub fn transfer(plan: &Plan, sockets: Vec<Socket>, deadline: Instant) -> Report 
             Ok((index, outcome)) => {
                 let worker = &mut workers[index];
                 worker.done = true;
+                times.merge(&outcome.times);
                 report.add(worker.connection, outcome);
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
@@ -118,6 +130,8 @@ pub fn transfer(plan: &Plan, sockets: Vec<Socket>, deadline: Instant) -> Report 
         }
     }
     report.seconds = begin.elapsed().as_secs_f64();
+    report.usage = Usage::now().since(&before);
+    report.latency = times.latency();
     report
 }
 
@@ -167,6 +181,12 @@ fn jobs(
         Flow::Receive => vec![(bytes, receiving(theirs))],
         Flow::Both => vec![(bytes, sending(false)), (bytes, receiving(theirs))],
         Flow::Bounce => vec![(bytes, sending(false)), (bytes, receiving(ours.clone()))],
+        Flow::Ping => {
+            let (plan, socket) = (plan.clone(), Arc::clone(socket));
+            let ping = move |progress: &Progress| ping(&socket, &ours, &plan, progress);
+            vec![(bytes, Box::new(ping))]
+        }
+        Flow::Dial | Flow::Answer => unreachable!("they have no payload"),
         Flow::Echo => {
             let (plan, socket) = (plan.clone(), Arc::clone(socket));
             vec![(

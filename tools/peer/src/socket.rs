@@ -16,6 +16,7 @@ use nix::sys::socket::{
 };
 
 use crate::plan::{Kind, Plan};
+use crate::report::Fault;
 
 /// From `<linux/vm_sockets.h>`: the option level is the address family.
 const SOL_AF_VSOCK: i32 = libc::AF_VSOCK;
@@ -127,9 +128,29 @@ impl Listener {
             port
         };
         socket::bind(fd.as_raw_fd(), &VsockAddr::new(libc::VMADDR_CID_ANY, port))?;
-        let backlog = i32::try_from(plan.connections).unwrap_or(i32::MAX);
+        // The kernel lowers it to what it allows.
+        let backlog = i32::try_from(plan.connections)
+            .unwrap_or(i32::MAX)
+            .min(4096);
         socket::listen(&fd, Backlog::new(backlog)?)?;
         Ok(Self(fd))
+    }
+
+    /// Listens, and tells the port.
+    pub fn open(
+        plan: &Plan,
+        port: u32,
+        listening: impl FnOnce(u32),
+    ) -> Result<Self, (Option<u32>, Fault)> {
+        let failed = |errno| {
+            (
+                None,
+                Fault::call(format!("listening on port {port}"), errno),
+            )
+        };
+        let listener = Self::bind(plan, port).map_err(failed)?;
+        listening(listener.port().map_err(failed)?);
+        Ok(listener)
     }
 
     /// The port that is listened on.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
 
 use crate::pattern::Pattern;
-use crate::plan::{End, Flow, Kind, Plan, Side};
+use crate::plan::{End, Flow, Kind, Partner, Plan, Side};
 use crate::report::Report;
 use crate::run::transfer;
 use crate::socket::Socket;
@@ -37,6 +37,7 @@ fn plan(kind: Kind, flow: Flow) -> Plan {
         zerocopy: false,
         eor: false,
         end: End::HalfClose,
+        partner: Partner::Peer,
         timeout: Duration::from_secs(20),
     }
 }
@@ -53,8 +54,8 @@ fn both_ends(plan: &Plan) -> (Report, Report) {
     let (near, far): (Vec<_>, Vec<_>) = (0..plan.connections).map(|_| pair(plan.kind)).unzip();
     let deadline = Instant::now() + plan.timeout;
     let other = other_end(plan);
-    let far = thread::spawn(move || transfer(&other, far, deadline));
-    let near = transfer(plan, near, deadline);
+    let far = thread::spawn(move || transfer(&other, &Pattern::new(other.seed), far, deadline));
+    let near = transfer(plan, &Pattern::new(plan.seed), near, deadline);
     (near, far.join().unwrap())
 }
 
@@ -64,7 +65,7 @@ fn feed(plan: &Plan, messages: &[&[u8]]) -> Report {
     let deadline = Instant::now() + plan.timeout;
     let receiver = {
         let plan = plan.clone();
-        thread::spawn(move || transfer(&plan, vec![far], deadline))
+        thread::spawn(move || transfer(&plan, &Pattern::new(plan.seed), vec![far], deadline))
     };
     for message in messages {
         near.send(message, MsgFlags::empty()).unwrap();
@@ -182,11 +183,44 @@ fn a_deadline_says_what_was_waited_for() {
         ..plan(Kind::Stream, Flow::Receive)
     };
     let (near, _far) = pair(plan.kind);
-    let report = transfer(&plan, vec![near], Instant::now() + plan.timeout);
+    let report = transfer(
+        &plan,
+        &Pattern::new(plan.seed),
+        vec![near],
+        Instant::now() + plan.timeout,
+    );
     assert!(!report.exact);
     assert!(
         what(&report).contains("in recv() after 0 of 300001 bytes"),
         "{}",
         what(&report)
     );
+}
+
+#[test]
+fn pings_come_back_and_are_timed() {
+    let plan = plan(Kind::Stream, Flow::Ping);
+    let (near, far) = both_ends(&plan);
+    assert!(near.exact && far.exact, "{} {}", what(&near), what(&far));
+    let pings = plan.bytes.div_ceil(plan.write_size as u64);
+    assert_eq!(near.latency.unwrap().count, pings);
+    assert_eq!(near.received.bytes, plan.bytes);
+}
+
+#[test]
+fn a_service_is_left_when_all_has_come() {
+    let plan = Plan {
+        partner: Partner::Service,
+        bytes: 100_000,
+        ..plan(Kind::Stream, Flow::Receive)
+    };
+    let (near, far) = pair(plan.kind);
+    let pattern = Pattern::counting();
+    let lane = pattern.lane(0, Side::Listen);
+    far.send(lane.at(0, 100_000), MsgFlags::empty()).unwrap();
+    let deadline = Instant::now() + plan.timeout;
+    // The other end stays open: only the amount says that it is over.
+    let report = transfer(&plan, &pattern, vec![near], deadline);
+    assert!(report.exact, "{}", what(&report));
+    assert_eq!(report.received.bytes, 100_000);
 }
