@@ -22,6 +22,8 @@ pub enum RigKind {
     Nested,
     /// A guest directly under this machine's KVM, with the real vhost-vsock device.
     Kvm,
+    /// One guest, and the wire's services run natively, so that the guest is the bottleneck: for benches.
+    GuestBound,
 }
 
 /// What runs a guest's code.
@@ -189,6 +191,7 @@ impl fmt::Display for RigKind {
             RigKind::Wire => "wire",
             RigKind::Nested => "nested",
             RigKind::Kvm => "kvm",
+            RigKind::GuestBound => "guest-bound",
         })
     }
 }
@@ -201,8 +204,9 @@ impl std::str::FromStr for RigKind {
             "wire" => Ok(RigKind::Wire),
             "nested" => Ok(RigKind::Nested),
             "kvm" => Ok(RigKind::Kvm),
+            "guest-bound" => Ok(RigKind::GuestBound),
             _ => Err(Error::Setup(format!(
-                "there is no rig {name}; RIG is wire, nested or kvm"
+                "there is no rig {name}; RIG is wire, nested or kvm, or for the bench guest-bound"
             ))),
         }
     }
@@ -253,7 +257,12 @@ mod tests {
 
     #[test]
     fn kinds_have_names() {
-        for kind in [RigKind::Wire, RigKind::Nested, RigKind::Kvm] {
+        for kind in [
+            RigKind::Wire,
+            RigKind::Nested,
+            RigKind::Kvm,
+            RigKind::GuestBound,
+        ] {
             assert_eq!(kind.to_string().parse::<RigKind>().unwrap(), kind);
         }
         assert!("warp".parse::<RigKind>().is_err());

@@ -11,6 +11,7 @@
 //! 5. [`Rig::open`], then [`Rig::run_part`] (or [`Rig::boot`]): a [`Pair`] of machines, one with the driver
 //!    under test and its peer, on each of which a [`Machine`] handle runs [`Job`]s.
 
+mod alone;
 mod beat;
 mod board;
 mod cache;
@@ -36,6 +37,7 @@ mod sockets;
 mod stall;
 mod terminal;
 
+pub use alone::Alone;
 pub use cache::Cache;
 pub use checkout::{Checkout, RunDir};
 pub use choose::{Accelerator, Choice, RigKind};

@@ -7,9 +7,10 @@ mod kvm;
 mod nested;
 mod wire;
 
+use crate::alone::Alone;
 use crate::checkout::RunDir;
 use crate::choose::{Accelerator, RigKind};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fault::Expected;
 use crate::image::{Image, ImageSpec};
 use crate::kernel::Kernel;
@@ -94,7 +95,7 @@ impl Rig {
         let image = Image::build(&spec, &run.path().join(format!("{kind}-guest.cpio")))?;
         let host_image = match kind {
             RigKind::Nested => Some(nested::host_image(&spec, &image, run)?),
-            RigKind::Wire | RigKind::Kvm => None,
+            RigKind::Wire | RigKind::Kvm | RigKind::GuestBound => None,
         };
         step.done();
         Ok(Rig {
@@ -124,8 +125,24 @@ impl Rig {
             RigKind::Wire => wire::boot(self, &logs, &step)?,
             RigKind::Nested => nested::boot(self, &logs, &step)?,
             RigKind::Kvm => kvm::boot(self, &logs, &step)?,
+            RigKind::GuestBound => {
+                return Err(Error::Setup(
+                    "the guest-bound rig has no second machine and serves the bench only; take RIG=wire, nested or kvm"
+                        .into(),
+                ));
+            }
         };
         step.done();
         Ok(Pair::new(self.kind, parts))
+    }
+
+    /// Boots the one guest of a guest-bound rig and waits until its agent answers. No vsock driver is
+    /// loaded yet.
+    pub fn boot_alone(&self, progress: &Progress) -> Result<Alone> {
+        let step = progress.step(format!("booting the {} rig", self.kind));
+        let logs = self.run.subfolder(&self.kind.to_string())?;
+        let alone = wire::boot_alone(self, &logs, &step)?;
+        step.done();
+        Ok(alone)
     }
 }

@@ -2,6 +2,7 @@
 
 //! Running a part again when the emulation has stalled, which is the one reason for that.
 
+use crate::alone::Alone;
 use crate::error::Error;
 use crate::pair::Pair;
 use crate::progress::Progress;
@@ -51,6 +52,21 @@ impl Rig {
             // A fault that came after the part's last look must not go unseen.
             pair.power_off()?;
             Ok(result)
+        })
+    }
+
+    /// The same with the one guest of a guest-bound rig; besides, it returns the wire's counters.
+    pub fn run_alone<T>(
+        &self,
+        name: &str,
+        stalls: &mut Stalls,
+        progress: &Progress,
+        mut part: impl FnMut(&Alone) -> anyhow::Result<T>,
+    ) -> anyhow::Result<(T, String)> {
+        rerun(name, stalls, progress, || {
+            let alone = self.boot_alone(progress)?;
+            let result = part(&alone)?;
+            Ok((result, alone.power_off()?))
         })
     }
 }
