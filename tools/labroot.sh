@@ -70,6 +70,25 @@ make_root() {
 	echo "labroot: done" >&2
 }
 
+# EXTRA=NAME:FOLDER[,NAME:FOLDER…] names sets of modules for the bench, which may
+# lie anywhere: each is shown in the root as /lab/extra/NAME, and named so.
+bind_extra() {
+	inside=
+	for item in $(echo "${EXTRA:-}" | tr , ' '); do
+		name=${item%%:*} folder=${item#*:}
+		case $item in
+		*/*:* | :*) die "EXTRA: '$item' has no plain name; give NAME:FOLDER" ;;
+		*:*) ;;
+		*) die "EXTRA: '$item' names no folder; give NAME:FOLDER" ;;
+		esac
+		[ -d "$folder" ] || die "EXTRA: $folder is not a folder"
+		mkdir -p "$root/lab/extra/$name"
+		mount --bind "$folder" "$root/lab/extra/$name"
+		inside=${inside:+$inside,}$name:/lab/extra/$name
+	done
+	EXTRA=$inside
+}
+
 # Runs inside the new namespaces: lay the mounts, then become the command.
 enter() {
 	# The root itself, without what is mounted on it below: a host VM's root.
@@ -86,6 +105,7 @@ enter() {
 	for f in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do
 		[ -e "$f" ] && [ -e "$root$f" ] && mount --bind "$(readlink -f "$f")" "$root$f"
 	done
+	bind_extra
 	cd /
 	exec chroot "$root" /usr/bin/env -i -C "$top" \
 		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
@@ -93,7 +113,8 @@ enter() {
 		CARGO_HOME=/lab/cache/cargo CARGO_TARGET_DIR=/lab/cache/target \
 		CARGO_HTTP_CAINFO=/etc/ssl/certs/ca-certificates.crt \
 		${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
-		${CI:+CI="$CI"} ${RIG:+RIG="$RIG"} ${KERNEL:+KERNEL="$KERNEL"} ${NO_COLOR:+NO_COLOR="$NO_COLOR"} \
+		${CI:+CI="$CI"} ${RIG:+RIG="$RIG"} ${KERNEL:+KERNEL="$KERNEL"} \
+		${QUICK:+QUICK="$QUICK"} ${ROUNDS:+ROUNDS="$ROUNDS"} ${EXTRA:+EXTRA="$EXTRA"} ${NO_COLOR:+NO_COLOR="$NO_COLOR"} \
 		"$@"
 }
 

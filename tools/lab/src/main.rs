@@ -4,12 +4,11 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod check;
 mod counters;
 mod demo;
-mod perf;
 mod shell;
-mod spread;
 mod transfer;
 mod workbench;
 
@@ -36,6 +35,8 @@ enum Command {
     Build,
     /// Measure the C driver and this one in the same guest, and print a table.
     Demo(demo::Options),
+    /// Measure more drivers more thoroughly, with intervals and plots.
+    Bench(::bench::Options),
     /// Prove the build: TAP on standard output, the sums in the last line.
     Check(check::Options),
     /// A prompt in a guest with the module loaded and the far side ready.
@@ -71,6 +72,7 @@ fn run(command: &Command) -> Result<bool> {
             Ok(true)
         }
         Command::Demo(options) => demo::demo(options).map(|()| true),
+        Command::Bench(options) => bench::bench(options).map(|()| true),
         Command::Check(options) => check::check(options),
         Command::Shell(options) => shell::shell(options).map(|()| true),
     }

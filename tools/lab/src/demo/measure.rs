@@ -4,11 +4,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use bench::perf::{self, Run};
+use bench::spread::Spread;
 use rig::{Driver, Pair, Progress, RigKind};
 use serde::Serialize;
-
-use crate::perf::{self, Run};
-use crate::spread::Spread;
 
 /// Bytes of one `write()`.
 const WRITE_SIZES: [u64; 3] = [64, 1024, 65_536];

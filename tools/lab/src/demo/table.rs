@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The demo's table, for the terminal and for a README.
 
+use bench::spread::Spread;
 use comfy_table::{CellAlignment, Table, presets};
 use rig::{RigKind, Stalls};
 
 use super::measure::{Measured, Row, Way};
-use crate::spread::Spread;
 use crate::workbench::Workbench;
 
 /// What the numbers were measured on, and how.

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A transfer to be measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
+pub struct Run {
     /// Bytes of one `write()`.
     pub write_size: u64,
     /// Bytes in all.
@@ -22,7 +22,7 @@ pub(crate) struct Run {
 }
 
 /// Sends from one machine to another; returns the gigabits a second that the receiver measured.
-pub(crate) fn measure(run: Run, from: &Machine, to: &Machine) -> Result<f64> {
+pub fn measure(run: Run, from: &Machine, to: &Machine) -> Result<f64> {
     let port = format!("--port={PORT}");
     let receiver = Program::new("vsock_perf").arg(&port).args([
         "--buf-size=64K",

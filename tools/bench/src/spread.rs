@@ -5,18 +5,18 @@ use std::fmt;
 
 /// Values of one quantity, at least one.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Spread(Vec<f64>);
+pub struct Spread(Vec<f64>);
 
 impl Spread {
     /// Sorts the values; none make no spread.
-    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         (!values.is_empty()).then_some(Self(values))
     }
 
     /// The middle value, or the mean of the two in the middle.
-    pub(crate) fn median(&self) -> f64 {
+    pub fn median(&self) -> f64 {
         let middle = self.0.len() / 2;
         if self.0.len() % 2 == 1 {
             self.0[middle]
@@ -26,12 +26,12 @@ impl Spread {
     }
 
     /// The smallest value.
-    pub(crate) fn low(&self) -> f64 {
+    pub fn low(&self) -> f64 {
         self.0[0]
     }
 
     /// The largest value.
-    pub(crate) fn high(&self) -> f64 {
+    pub fn high(&self) -> f64 {
         self.0[self.0.len() - 1]
     }
 }

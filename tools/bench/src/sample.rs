@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One measured transfer, as it is kept.
+
+use serde::Serialize;
+use vsock_peer::latency::Latency;
+use vsock_peer::usage::Usage;
+
+use crate::batches::Batches;
+use crate::case::Case;
+use crate::meter::Counts;
+use crate::traffic::Measured;
+
+/// A transfer with one driver.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Sample {
+    /// Which rig.
+    pub rig: String,
+    /// Transfers of the same round and case ran side by side, in one boot.
+    pub round: u32,
+    /// Its name.
+    #[serde(serialize_with = "named")]
+    pub case: Case,
+    /// Which driver.
+    pub driver: String,
+    /// Writes, round trips or connections.
+    pub operations: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// What the guest spent meanwhile.
+    pub usage: Option<Usage>,
+    /// Of round trips.
+    pub latency: Option<Latency>,
+    /// What probes counted; with probes, the times mean nothing.
+    pub counts: Option<Counts>,
+    /// How many packets our driver's batches had, if it is ours and was counted.
+    pub batches: Option<Batches>,
+}
+
+/// What a sample belongs to.
+#[derive(Clone, Debug)]
+pub(crate) struct Place<'a> {
+    /// The rig's name.
+    pub rig: &'a str,
+    /// The round.
+    pub round: u32,
+    /// The driver's name.
+    pub driver: &'a str,
+}
+
+impl Sample {
+    /// What was measured there.
+    pub(crate) fn new(place: &Place<'_>, case: Case, measured: Measured) -> Self {
+        Sample {
+            rig: place.rig.into(),
+            round: place.round,
+            case,
+            driver: place.driver.into(),
+            operations: measured.operations,
+            bytes: measured.bytes,
+            seconds: measured.seconds,
+            usage: measured.usage,
+            latency: measured.latency,
+            counts: None,
+            batches: None,
+        }
+    }
+}
+
+fn named<S: serde::Serializer>(case: &Case, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(case)
+}
