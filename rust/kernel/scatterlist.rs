@@ -24,7 +24,7 @@ pub const MAX_ENTRIES: usize = 1 + bindings::MAX_SKB_FRAGS as usize;
 /// The first `len` entries are initialised, each describes memory in the kernel's linear mapping,
 /// and the last of them, if any, carries the end mark.
 pub struct ScatterList {
-    entries: [MaybeUninit<bindings::scatterlist>; MAX_ENTRIES],
+    entries: MaybeUninit<[bindings::scatterlist; MAX_ENTRIES]>,
     len: usize,
 }
 
@@ -34,7 +34,7 @@ impl ScatterList {
     pub fn new() -> Self {
         // INVARIANT: No entry is claimed to be initialised.
         Self {
-            entries: [const { MaybeUninit::uninit() }; MAX_ENTRIES],
+            entries: MaybeUninit::uninit(),
             len: 0,
         }
     }
