@@ -58,7 +58,8 @@ impl Receiver<'_> {
                 Step::PeersEnd
             };
             progress.set(step, offset);
-            match socket.receive(&mut buffer) {
+            let asked = self.asked(buffer.len());
+            match socket.receive(&mut buffer[..asked]) {
                 Ok(Received { len: 0, .. }) => break,
                 Ok(received) => {
                     self.take(&buffer[..received.len], received)?;
@@ -79,6 +80,17 @@ impl Receiver<'_> {
             return Err(Fault::Short { got, expected });
         }
         Ok(())
+    }
+
+    /// How much to ask for: of a stream that does not end, no more than there is to be.
+    fn asked(&self, room: usize) -> usize {
+        let left = self.expected.saturating_sub(self.outcome.received.bytes);
+        match self.plan.partner {
+            Partner::Service if left > 0 => {
+                usize::try_from(left).map_or(room, |left| left.min(room))
+            }
+            _ => room,
+        }
     }
 
     fn has_all(&self) -> bool {

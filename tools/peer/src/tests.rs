@@ -217,7 +217,7 @@ fn a_service_is_left_when_all_has_come() {
     let (near, far) = pair(plan.kind);
     let pattern = Pattern::counting();
     let lane = pattern.lane(0, Side::Listen);
-    far.send(lane.at(0, 100_000), MsgFlags::empty()).unwrap();
+    far.send(lane.at(0, 100_500), MsgFlags::empty()).unwrap();
     let deadline = Instant::now() + plan.timeout;
     // The other end stays open: only the amount says that it is over.
     let report = transfer(&plan, &pattern, vec![near], deadline);
