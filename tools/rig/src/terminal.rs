@@ -35,9 +35,12 @@ pub(crate) fn attach(machine: &Machine, terminal: Option<&Mutex<UnixStream>>) ->
     }
     let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
     let (rows, columns) = size();
-    // The outer shell stays, because a group's leader cannot get a session of its own.
+    // The outer shell stays, because a group's leader cannot get a session of its own. It opens the
+    // terminal before anyone else: the first opening makes the kernel ask the device for its size,
+    // of which it knows none, and the user's has to be set after that.
     let script = format!(
-        "stty rows {rows} cols {columns} <{DEVICE}; setsid -c sh -l <{DEVICE} >{DEVICE} 2>&1; exit 0"
+        "exec 3<>{DEVICE}; setsid -c sh -c 'stty rows {rows} cols {columns}; exec sh -l' \
+         <{DEVICE} >{DEVICE} 2>&1; exit 0"
     );
     let shell = machine.spawn(["sh", "-c", &script])?;
     let raw = RawMode::enter()?;

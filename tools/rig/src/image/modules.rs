@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where an image has its modules, uncompressed and side by side.
+/// Where an image has its modules: uncompressed, side by side, in a folder named by the release.
 const FOLDER: &str = "/lib/modules";
 /// Names the files that the agent loads before anything else, one a line.
 const BOOT_LIST: &str = "/lib/modules/boot";
@@ -26,13 +26,14 @@ pub(super) fn add(archive: &mut Archive, spec: &ImageSpec<'_>) -> Result<Manifes
     let table = fs::read_to_string(&table).context(|| format!("read {}", table.display()))?;
     let table = parse(&table, &folder);
     let mut manifest = Manifest::default();
+    let place = format!("{FOLDER}/{}", spec.kernel.release());
     for name in STOCK_MODULES {
         // What is built in, or gone in another kernel, is not missed until somebody asks for it.
         let Some((_, needs)) = table.get(name) else {
             continue;
         };
         for name in needs.iter().map(String::as_str).chain([name]) {
-            stock(archive, &table, name, &mut manifest)?;
+            stock(archive, &place, &table, name, &mut manifest)?;
         }
     }
     manifest.drivers.insert(STOCK_DRIVER.into());
@@ -51,12 +52,36 @@ pub(super) fn add(archive: &mut Archive, spec: &ImageSpec<'_>) -> Result<Manifes
     }
     archive.entry(BOOT_LIST, FILE, boot.as_bytes())?;
     for file in spec.own_modules {
-        own(archive, file, &mut manifest)?;
+        own(archive, &place, file, &mut manifest)?;
     }
+    let table = dependencies(&manifest, &place);
+    archive.entry(&format!("{place}/modules.dep"), FILE, table.as_bytes())?;
     Ok(manifest)
 }
 
-fn stock(archive: &mut Archive, table: &Table, name: &str, manifest: &mut Manifest) -> Result<()> {
+/// The table from which a person's `modprobe` in a guest knows what to load.
+fn dependencies(manifest: &Manifest, place: &str) -> String {
+    let file = |module: &Module| module.path.replacen(&format!("{place}/"), "", 1);
+    let line = |module: &Module| {
+        // Nearest first, as depmod has it.
+        let needs = module
+            .needs
+            .iter()
+            .rev()
+            .filter_map(|name| manifest.modules.get(name));
+        let needs: Vec<String> = needs.map(file).collect();
+        format!("{}: {}\n", file(module), needs.join(" "))
+    };
+    manifest.modules.values().map(line).collect()
+}
+
+fn stock(
+    archive: &mut Archive,
+    place: &str,
+    table: &Table,
+    name: &str,
+    manifest: &mut Manifest,
+) -> Result<()> {
     let Some((file, needs)) = table.get(name) else {
         return Err(Error::Setup(format!(
             "the kernel's table of modules lacks {name}"
@@ -71,7 +96,7 @@ fn stock(archive: &mut Archive, table: &Table, name: &str, manifest: &mut Manife
         Some("gz") => unpack("gzip", file)?,
         _ => fs::read(file).context(|| format!("read {}", file.display()))?,
     };
-    let path = format!("{FOLDER}/{name}.ko");
+    let path = format!("{place}/{name}.ko");
     archive.entry(&path, FILE, &data)?;
     let module = Module {
         path,
@@ -82,11 +107,11 @@ fn stock(archive: &mut Archive, table: &Table, name: &str, manifest: &mut Manife
 }
 
 /// Adds a module of the caller's. It takes the place of a stock one of the same name.
-fn own(archive: &mut Archive, file: &Path, manifest: &mut Manifest) -> Result<()> {
+fn own(archive: &mut Archive, place: &str, file: &Path, manifest: &mut Manifest) -> Result<()> {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let name = stem.replace('-', "_");
     let data = fs::read(file).context(|| format!("read {}", file.display()))?;
-    let path = format!("{FOLDER}/own/{name}.ko");
+    let path = format!("{place}/updates/{name}.ko");
     archive.entry(&path, FILE, &data)?;
     let asked = Command::new("modinfo")
         .args(["-F", "depends"])
