@@ -16,8 +16,10 @@
 #   make demo               the C driver and this one side by side, in a table
 #   make check              all tests
 #   make shell              a prompt in a guest with the module loaded
+#   make bench              where the time goes, with intervals and plots
 #
-# RIG=wire|nested|kvm and KERNEL=RELEASE choose what the lab takes.
+# RIG=wire|nested|kvm and KERNEL=RELEASE choose what the lab takes; QUICK=1 makes
+# a shorter bench, EXTRA=NAME:FOLDER measures further modules beside it.
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(MO),MO=$(abspath $(MO)))
@@ -28,7 +30,7 @@ rustfmt = rustfmt --edition 2021 --config-path $(KDIR)/.rustfmt.toml
 
 .DEFAULT_GOAL := modules
 .PHONY: modules modules_install clean rust-analyzer clippy fmt fmt-check doc \
-	rust-metadata debian-module demo check shell
+	rust-metadata debian-module demo check shell bench help
 
 modules: rust-metadata
 	$(kbuild) modules
@@ -64,8 +66,11 @@ rust-metadata:
 # Everything below runs inside of the lab root, which tools/labroot.sh makes.
 lab = tools/labroot.sh run cargo run --quiet --release --manifest-path tools/Cargo.toml -p lab --
 
-demo check shell:
+demo check shell bench:
 	@$(lab) $@
+
+help:
+	@sed -n '3,/^$$/{/^#/!d; s/^#\{1,2\} \{0,1\}//; p}' Makefile
 
 debian-module:
 	@$(lab) build
