@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! A stock Debian kernel: its image and modules, its source made ready for modules of our own, and
-//! the vsock programs of its own test suite.
+//! the vsock programs of its own test suite. And a debug kernel that is built from the same source.
 
 mod apt;
 mod build;
+mod debug;
 mod release;
 
 use crate::cache::Cache;
 use crate::error::{Error, IoContext as _, Result};
 use crate::progress::Progress;
+use build::MakeVariables;
 use release::Release;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,8 +22,9 @@ const RECIPE: &str = "kernel recipe 1\n";
 /// A kernel that stands ready in the cache.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    release: Release,
+    release: String,
     folder: PathBuf,
+    make_variables: MakeVariables,
 }
 
 /// The vsock programs of the kernel's own test suite, statically linked.
@@ -40,42 +43,45 @@ pub struct TestPrograms {
 impl Kernel {
     /// Chooses a kernel and makes it ready, which takes two minutes if the cache does not have it.
     ///
-    /// The choice: the release that the environment variable `KERNEL` names; otherwise the newest 7.3
-    /// that the cache has; otherwise the newest 7.3 that Debian's backports offer.
+    /// The choice: the release that the environment variable `KERNEL` names; the debug kernel, if that
+    /// says `debug`; otherwise the newest 7.3 that the cache has; otherwise the newest 7.3 that Debian's
+    /// backports offer.
     pub fn prepare(cache: &Cache, progress: &Progress) -> Result<Self> {
-        let release = match std::env::var("KERNEL") {
-            Ok(name) if !name.trim().is_empty() => {
-                Release::parse(name.trim()).ok_or_else(|| {
+        let wanted = std::env::var("KERNEL").unwrap_or_default();
+        match wanted.trim() {
+            "" => Self::prepare_newest(cache, progress),
+            "debug" => Self::prepare_newest(cache, progress)?.prepare_debug(cache, progress),
+            name => {
+                let release = Release::parse(name).ok_or_else(|| {
                     Error::Setup(format!(
-                        "KERNEL={name} is not the release of a Debian cloud kernel such as \
+                        "KERNEL={name} is neither `debug` nor the release of a Debian cloud kernel such as \
                      7.3.4+deb13-cloud-amd64; `apt-cache search linux-image-7.3` in the lab root \
                      (tools/labroot.sh run …) lists what there is"
                     ))
-                })?
+                })?;
+                Self::prepare_release(cache, release, progress)
             }
-            _ => match Self::newest_prepared(cache)? {
-                Some(release) => release,
-                None => apt::newest_offered(progress)?,
-            },
+        }
+    }
+
+    fn prepare_newest(cache: &Cache, progress: &Progress) -> Result<Self> {
+        let release = match Self::newest_prepared(cache)? {
+            Some(release) => release,
+            None => apt::newest_offered(progress)?,
         };
         Self::prepare_release(cache, release, progress)
     }
 
     fn prepare_release(cache: &Cache, release: Release, progress: &Progress) -> Result<Self> {
         let name = format!("kernel-{release}");
-        let stale = cache.entry(&name);
-        if stale.is_dir() && !is_current(&stale) {
-            let _lock = cache.lock(&name, || ())?;
-            if !is_current(&stale) {
-                fs::remove_dir_all(&stale).context(|| format!("remove {}", stale.display()))?;
-            }
-        }
-        let on_wait = || progress.say(format!("another lab is preparing {name}; waiting for it"));
-        let folder = cache.folder_or_make(&name, on_wait, |part| {
-            build::all(&release, part, progress)?;
-            fs::write(part.join("recipe"), RECIPE).context(|| "write the recipe".into())
+        let folder = current_entry(cache, &name, RECIPE, progress, |part| {
+            build::all(&release, part, progress)
         })?;
-        Ok(Kernel { release, folder })
+        Ok(Kernel {
+            release: release.to_string(),
+            folder,
+            make_variables: build::COMPILER,
+        })
     }
 
     fn newest_prepared(cache: &Cache) -> Result<Option<Release>> {
@@ -85,14 +91,19 @@ impl Kernel {
             let entry = entry.ok()?;
             let name = entry.file_name().into_string().ok()?;
             let release = Release::parse(name.strip_prefix("kernel-")?)?;
-            (release.is_wanted_series() && is_current(&entry.path())).then_some(release)
+            (release.is_wanted_series() && is_current(&entry.path(), RECIPE)).then_some(release)
         });
         Ok(prepared.max())
     }
 
+    /// Is it the debug kernel?
+    pub fn is_debug(&self) -> bool {
+        self.make_variables == debug::COMPILER
+    }
+
     /// Its release, as `uname -r` prints it.
     pub fn release(&self) -> &str {
-        self.release.as_str()
+        &self.release
     }
 
     /// The source, prepared so that modules built against it load on this kernel: the `KDIR` of the build.
@@ -100,9 +111,9 @@ impl Kernel {
         self.folder.join("source")
     }
 
-    /// The compiler with which modules for it have to be built: the `CC` of the build.
-    pub fn compiler(&self) -> &'static str {
-        build::COMPILER
+    /// What has to be given to `make` besides the `KDIR`, to build modules with the kernel's compiler.
+    pub fn make_variables(&self) -> MakeVariables {
+        self.make_variables
     }
 
     /// The bootable image.
@@ -113,7 +124,7 @@ impl Kernel {
     /// The folder of its modules, with depmod's tables.
     pub fn modules(&self) -> PathBuf {
         let modules = self.folder.join("root/lib/modules");
-        modules.join(self.release.as_str())
+        modules.join(&self.release)
     }
 
     /// The vsock programs of its test suite.
@@ -140,6 +151,28 @@ impl TestPrograms {
     }
 }
 
-fn is_current(folder: &Path) -> bool {
-    fs::read_to_string(folder.join("recipe")).is_ok_and(|recipe| recipe == RECIPE)
+/// The folder of a kernel in the cache, made (again) if it is missing or of another recipe.
+fn current_entry(
+    cache: &Cache,
+    name: &str,
+    recipe: &str,
+    progress: &Progress,
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let stale = cache.entry(name);
+    if stale.is_dir() && !is_current(&stale, recipe) {
+        let _lock = cache.lock(name, || ())?;
+        if !is_current(&stale, recipe) {
+            fs::remove_dir_all(&stale).context(|| format!("remove {}", stale.display()))?;
+        }
+    }
+    let on_wait = || progress.say(format!("another lab is preparing {name}; waiting for it"));
+    cache.folder_or_make(name, on_wait, |part| {
+        make(part)?;
+        fs::write(part.join("recipe"), recipe).context(|| "write the recipe".into())
+    })
+}
+
+fn is_current(folder: &Path, recipe: &str) -> bool {
+    fs::read_to_string(folder.join("recipe")).is_ok_and(|made| made == recipe)
 }

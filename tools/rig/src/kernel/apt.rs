@@ -37,6 +37,20 @@ pub(super) fn newest_offered(progress: &Progress) -> Result<Release> {
 
 /// Downloads into `folder` the packages of `release` and of the source it was built from.
 pub(super) fn download(release: &Release, folder: &Path) -> Result<()> {
+    let version = version(release)?;
+    let mut packages = parts(release, &version)?;
+    packages.push(format!("linux-headers-{release}={version}"));
+    packages.push(source(release, &version));
+    get(&packages, folder)
+}
+
+/// Downloads into `folder` the source that `release` was built from.
+pub(super) fn download_source(release: &Release, folder: &Path) -> Result<()> {
+    get(&[source(release, &version(release)?)], folder)
+}
+
+/// The version of the packages of `release`.
+fn version(release: &Release) -> Result<String> {
     let headers = format!("linux-headers-{release}");
     let shown = match output("apt-cache", &["show", "--no-all-versions", &headers]) {
         Ok(shown) => shown,
@@ -51,12 +65,16 @@ pub(super) fn download(release: &Release, folder: &Path) -> Result<()> {
             })?
         }
     };
-    let version = field(&shown, "Version")
-        .ok_or_else(|| Error::Setup(format!("apt-cache tells no version of {headers}")))?;
-    let source = format!("linux-source-{}={version}", release.series());
-    let mut packages = parts(release, version)?;
-    packages.push(format!("{headers}={version}"));
-    packages.push(source);
+    field(&shown, "Version")
+        .map(Into::into)
+        .ok_or_else(|| Error::Setup(format!("apt-cache tells no version of {headers}")))
+}
+
+fn source(release: &Release, version: &str) -> String {
+    format!("linux-source-{}={version}", release.series())
+}
+
+fn get(packages: &[String], folder: &Path) -> Result<()> {
     let mut get = Command::new("apt-get");
     get.arg("download").args(packages).current_dir(folder);
     // The sandbox user of apt may not write into the cache, and need not exist.

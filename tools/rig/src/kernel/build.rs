@@ -6,13 +6,16 @@ use super::apt;
 use super::release::Release;
 use crate::error::{Error, IoContext as _, Result};
 use crate::logged::logged;
-use crate::progress::Progress;
+use crate::progress::{Progress, Step};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What `make` is given to build with a certain compiler.
+pub(super) type MakeVariables = &'static [&'static str];
+
 /// Debian builds its kernels with it, and Kbuild wants modules built with the same.
-pub(super) const COMPILER: &str = "x86_64-linux-gnu-gcc-14";
+pub(super) const COMPILER: MakeVariables = &["CC=x86_64-linux-gnu-gcc-14"];
 
 /// Most of the source is of no use to a module's build, and takes long to write.
 const LEFT_OUT: [&str; 4] = ["*/drivers/*.c", "*/sound/*.c", "*.dts", "*.dtsi"];
@@ -26,14 +29,13 @@ pub(super) fn all(release: &Release, folder: &Path, progress: &Progress) -> Resu
     let step = progress.step(format!("unpacking the source of {release}"));
     let source = folder.join("source");
     let archive = unpacked.join(format!("usr/src/linux-source-{}.tar.xz", release.series()));
-    fs::create_dir(&source).context(|| format!("make {}", source.display()))?;
-    let mut tar = Command::new("tar");
-    tar.arg("--extract").arg("--file").arg(archive);
-    tar.arg("--strip-components=1")
-        .arg("--directory")
-        .arg(&source);
-    tar.args(LEFT_OUT.map(|pattern| format!("--exclude={pattern}")));
-    logged(&mut tar, &folder.join("unpack.log"), &step)?;
+    unpack_source(
+        &archive,
+        &source,
+        &LEFT_OUT,
+        &folder.join("unpack.log"),
+        &step,
+    )?;
     step.done();
 
     let headers = unpacked.join(format!("usr/src/linux-headers-{release}"));
@@ -53,15 +55,53 @@ fn packages(release: &Release, unpacked: &Path, progress: &Progress) -> Result<(
     let archives = tempfile::tempdir_in(unpacked.parent().unwrap_or(Path::new(".")))
         .context(|| "make a folder for packages".into())?;
     apt::download(release, archives.path())?;
-    let listed = fs::read_dir(archives.path()).context(|| "list the packages".into())?;
+    extract_packages(
+        archives.path(),
+        unpacked,
+        &unpacked.with_extension("log"),
+        &step,
+    )?;
+    step.done();
+    Ok(())
+}
+
+/// Extracts all packages in the folder `archives`.
+pub(super) fn extract_packages(
+    archives: &Path,
+    unpacked: &Path,
+    log: &Path,
+    step: &Step,
+) -> Result<()> {
+    let listed = fs::read_dir(archives).context(|| "list the packages".into())?;
     for archive in listed {
         let archive = archive.context(|| "list the packages".into())?.path();
         let mut unpack = Command::new("dpkg-deb");
         unpack.arg("--extract").arg(&archive).arg(unpacked);
-        logged(&mut unpack, &unpacked.with_extension("log"), &step)?;
+        logged(&mut unpack, log, step)?;
     }
-    step.done();
     Ok(())
+}
+
+/// Unpacks the kernel's source, but for some patterns of files.
+pub(super) fn unpack_source(
+    archive: &Path,
+    source: &Path,
+    left_out: &[&str],
+    log: &Path,
+    step: &Step,
+) -> Result<()> {
+    fs::create_dir(source).context(|| format!("make {}", source.display()))?;
+    let mut tar = Command::new("tar");
+    tar.arg("--extract").arg("--file").arg(archive);
+    tar.arg("--strip-components=1")
+        .arg("--directory")
+        .arg(source);
+    tar.args(
+        left_out
+            .iter()
+            .map(|pattern| format!("--exclude={pattern}")),
+    );
+    logged(&mut tar, log, step)
 }
 
 /// The bootable image and the modules, with depmod's tables, which Debian makes at installation.
@@ -101,7 +141,7 @@ fn prepare(
     copy(&headers.join(".config"), &source.join(".config"))?;
     for targets in [&["olddefconfig"][..], &["modules_prepare"]] {
         let mut make = make(source);
-        make.arg(format!("CC={COMPILER}"));
+        make.args(COMPILER);
         make.arg(format!("LOCALVERSION={}", release.local_version()));
         logged(make.args(targets), log, &step)?;
     }
@@ -135,9 +175,7 @@ fn tests(source: &Path, folder: &Path, progress: &Progress) -> Result<()> {
         "vsock_uring_test",
     ];
     let mut make = make(&here);
-    make.arg(format!("CC={COMPILER}"))
-        .arg("LDFLAGS=-static")
-        .args(names);
+    make.args(COMPILER).arg("LDFLAGS=-static").args(names);
     logged(&mut make, &folder.join("tests.log"), &step)?;
     let place = folder.join("tests");
     fs::create_dir(&place).context(|| format!("make {}", place.display()))?;
@@ -148,7 +186,7 @@ fn tests(source: &Path, folder: &Path, progress: &Progress) -> Result<()> {
     Ok(())
 }
 
-fn make(folder: &Path) -> Command {
+pub(super) fn make(folder: &Path) -> Command {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let mut make = Command::new("make");
     make.arg(format!("-j{jobs}")).arg("-C").arg(folder);
@@ -168,13 +206,13 @@ fn first_of(paths: &[PathBuf]) -> Result<PathBuf> {
     })
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let copied = fs::copy(from, to);
     copied
         .map(drop)
         .context(|| format!("copy {} to {}", from.display(), to.display()))
 }
 
-fn rename(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).context(|| format!("rename {} to {}", from.display(), to.display()))
 }

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The debug kernel: the stock kernel's source, built with LLVM and with every checker on that can see
+//! a driver's fault, and with little else, so that it is built in minutes.
+
+use super::apt;
+use super::build::{self, MakeVariables};
+use super::release::Release;
+use super::{Kernel, TestPrograms};
+use crate::cache::Cache;
+use crate::error::{Error, IoContext as _, Result};
+use crate::logged::logged;
+use crate::progress::Progress;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The configuration, on top of one in which everything is off.
+const FRAGMENT: &str = include_str!("../../debug.config");
+
+/// Clang, because the kernel takes KASAN together with Rust from it alone; the version is that of
+/// Debian 13, whose Rust compiler has the same LLVM.
+pub(super) const COMPILER: MakeVariables = &["LLVM=-19"];
+
+/// No part of this kernel is built from these, and their Kconfig files stay.
+const LEFT_OUT: [&str; 7] = [
+    "*/arch/[!x]*/*.[chS]",
+    "*/drivers/gpu/*.[ch]",
+    "*/drivers/net/wireless/*.[ch]",
+    "*/drivers/net/ethernet/*.[ch]",
+    "*/drivers/media/*.[ch]",
+    "*/sound/*.[ch]",
+    "*.dts*",
+];
+
+impl Kernel {
+    /// Makes the debug kernel of the stock kernel's source ready; without it in the cache that takes
+    /// ten minutes on two processors.
+    pub(super) fn prepare_debug(&self, cache: &Cache, progress: &Progress) -> Result<Self> {
+        let Some(stock) = Release::parse(self.release()) else {
+            let release = self.release();
+            return Err(Error::Setup(format!(
+                "{release} is not a stock kernel, of which there could be a debug kernel"
+            )));
+        };
+        let recipe = format!("debug kernel recipe 1\n{FRAGMENT}");
+        let name = format!("debug-kernel-{stock}");
+        let folder = super::current_entry(cache, &name, &recipe, progress, |part| {
+            build(&stock, &self.tests(), part, progress)
+        })?;
+        let release = fs::read_to_string(folder.join("release"))
+            .context(|| format!("read the release of {name}"))?;
+        Ok(Kernel {
+            release,
+            folder,
+            make_variables: COMPILER,
+        })
+    }
+}
+
+fn build(stock: &Release, tests: &TestPrograms, folder: &Path, progress: &Progress) -> Result<()> {
+    let source = folder.join("source");
+    unpack(stock, folder, &source, progress)?;
+    let log = folder.join("build.log");
+
+    let step = progress.step("configuring the debug kernel");
+    let fragment = folder.join("debug.config");
+    fs::write(&fragment, FRAGMENT).context(|| format!("write {}", fragment.display()))?;
+    let mut configure = make(&source);
+    configure.arg(format!("KCONFIG_ALLCONFIG={}", fragment.display()));
+    logged(configure.arg("allnoconfig"), &log, &step)?;
+    let config = source.join(".config");
+    let config = fs::read_to_string(&config).context(|| format!("read {}", config.display()))?;
+    let missing = missing_options(FRAGMENT, &config);
+    if !missing.is_empty() {
+        return Err(Error::Setup(format!(
+            "the source of {stock} does not agree with these lines of tools/rig/debug.config, because \
+             something that they depend on is missing or has changed its name:\n{}",
+            missing.join("\n")
+        )));
+    }
+    step.done();
+
+    let step = progress.step("building the debug kernel (ten minutes on two processors)");
+    logged(make(&source).args(["bzImage", "modules"]), &log, &step)?;
+    let mut install = make(&source);
+    let root = folder.join("root");
+    install.arg(format!("INSTALL_MOD_PATH={}", root.display()));
+    logged(install.arg("modules_install"), &log, &step)?;
+    build::rename(
+        &source.join("arch/x86/boot/bzImage"),
+        &folder.join("vmlinuz"),
+    )?;
+    let release = source.join("include/config/kernel.release");
+    let release = fs::read_to_string(&release).context(|| format!("read {}", release.display()))?;
+    fs::write(folder.join("release"), release.trim()).context(|| "write the release".into())?;
+
+    // They belong to no kernel in particular.
+    let place = folder.join("tests");
+    fs::create_dir(&place).context(|| format!("make {}", place.display()))?;
+    for test in tests.all() {
+        build::copy(test, &place.join(test.file_name().unwrap_or_default()))?;
+    }
+    step.done();
+    Ok(())
+}
+
+/// Fetches the source and unpacks what is built from it.
+fn unpack(stock: &Release, folder: &Path, source: &Path, progress: &Progress) -> Result<()> {
+    let step = progress.step(format!("fetching the whole source of {stock} (170 MB)"));
+    let fetched = tempfile::tempdir_in(folder).context(|| "make a folder for it".into())?;
+    apt::download_source(stock, fetched.path())?;
+    let unpacked = fetched.path().join("unpacked");
+    let log = folder.join("unpack.log");
+    build::extract_packages(fetched.path(), &unpacked, &log, &step)?;
+    step.done();
+
+    let step = progress.step(format!("unpacking the source of {stock}"));
+    let archive = unpacked.join(format!("usr/src/linux-source-{}.tar.xz", stock.series()));
+    build::unpack_source(&archive, source, &LEFT_OUT, &log, &step)?;
+    step.done();
+    Ok(())
+}
+
+fn make(source: &Path) -> Command {
+    let mut make = build::make(source);
+    make.args(COMPILER);
+    make
+}
+
+/// The lines of the fragment that did not come true.
+fn missing_options<'a>(fragment: &'a str, config: &str) -> Vec<&'a str> {
+    let is_option = |line: &&str| line.starts_with("CONFIG_") || line.starts_with("# CONFIG_");
+    let came_true = |line: &&str| match line
+        .strip_prefix("# ")
+        .and_then(|line| line.strip_suffix(" is not set"))
+    {
+        // What depends on something that is off is not mentioned at all.
+        Some(name) => !config.lines().any(|set| {
+            set.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('='))
+        }),
+        None => config.lines().any(|set| set == *line),
+    };
+    fragment
+        .lines()
+        .filter(is_option)
+        .filter(|line| !came_true(line))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_did_not_come_true_are_named() {
+        let fragment =
+            "# Why.\nCONFIG_A=y\nCONFIG_B=m\n# CONFIG_C is not set\n# CONFIG_D is not set\n";
+        assert!(missing_options(fragment, "CONFIG_A=y\nCONFIG_B=m\nCONFIG_CC=y\n").is_empty());
+        assert_eq!(
+            missing_options(fragment, "CONFIG_B=y\n# CONFIG_A is not set\nCONFIG_C=y\n"),
+            ["CONFIG_A=y", "CONFIG_B=m", "# CONFIG_C is not set"]
+        );
+    }
+
+    #[test]
+    fn the_fragment_asks_for_no_option_twice() {
+        let mut names: Vec<_> = FRAGMENT
+            .lines()
+            .filter_map(|line| {
+                line.strip_prefix("# ")
+                    .unwrap_or(line)
+                    .strip_prefix("CONFIG_")
+            })
+            .filter_map(|line| line.split(['=', ' ']).next())
+            .collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}
