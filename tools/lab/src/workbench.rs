@@ -47,7 +47,9 @@ impl Workbench {
     /// `make` in the checkout, for the guests' kernel, with what it builds in `build/module`.
     pub(crate) fn make(&self) -> Command {
         let top = self.checkout.top();
-        let mut make = Command::new("make");
+        // Two of them in one folder would trip over each other's files.
+        let mut make = Command::new("flock");
+        make.arg(top.join("build/.make-lock")).arg("make");
         make.arg("-C").arg(top);
         make.arg(format!("KDIR={}", self.kernel.source().display()));
         make.args(self.kernel.make_variables());

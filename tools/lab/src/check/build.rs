@@ -40,7 +40,7 @@ const STEPS: [Step; 6] = [
     },
     Step {
         name: "the tools' unit tests pass",
-        command: |bench| cargo(bench, "test", &["--release"]),
+        command: |bench| cargo(bench, "test", &["--quiet"]),
     },
 ];
 
