@@ -49,7 +49,7 @@ impl<'a> Meter<'a> {
     pub(crate) fn begin(guest: &'a Machine) -> Result<Self> {
         // The first argument is a struct virtqueue, with its name after a list head and a pointer.
         let script = format!(
-            "mountpoint -q {TRACING} || mount -t tracefs tracefs {TRACING}\n\
+            "test -e {TRACING}/kprobe_events || mount -t tracefs tracefs {TRACING}\n\
              cd {TRACING}\n\
              echo 'p:bench/kick vp_notify name=+0(+24(%di)):string' > kprobe_events\n\
              {}",
