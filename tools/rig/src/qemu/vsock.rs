@@ -92,21 +92,21 @@ impl VsockBackend {
     /// Unplugs a device and waits until the guest has given it up.
     pub(crate) fn unplug(&self, qmp: &mut Qmp, device: VsockDevice) -> Result<()> {
         qmp.execute(qmp::device_del { id: device.id() })?;
-        let started = Instant::now();
-        while qmp.devices()?.contains(&device.id()) {
-            if started.elapsed() > UNPLUG_LIMIT {
-                return Err(Error::TimedOut {
-                    machine: qmp.machine().into(),
-                    what: format!("the guest to give up its device {}", device.id()),
-                    after: UNPLUG_LIMIT,
-                });
+        let what = format!("the guest to give up its device {}", device.id());
+        wait(qmp, what, |qmp| Ok(!qmp.devices()?.contains(&device.id())))?;
+        if self.socket(device).is_none() {
+            return Ok(());
+        }
+        // The device has left the tree, but QEMU frees it a little later, and until then it holds its
+        // end of the character device.
+        let what = format!("QEMU to let go of {}", device.port());
+        wait(qmp, what, |qmp| {
+            match qmp.execute(qmp::chardev_remove { id: device.port() }) {
+                Ok(_) => Ok(true),
+                Err(Error::Monitor { message, .. }) if message.ends_with("is busy") => Ok(false),
+                Err(error) => Err(error),
             }
-            thread::sleep(PAUSE);
-        }
-        if self.socket(device).is_some() {
-            qmp.execute(qmp::chardev_remove { id: device.port() })?;
-        }
-        Ok(())
+        })
     }
 
     /// The bus that a device is plugged into.
@@ -134,4 +134,20 @@ impl VsockBackend {
             }
         }
     }
+}
+
+/// Asks QEMU until it says yes.
+fn wait(qmp: &mut Qmp, what: String, mut done: impl FnMut(&mut Qmp) -> Result<bool>) -> Result<()> {
+    let started = Instant::now();
+    while !done(qmp)? {
+        if started.elapsed() > UNPLUG_LIMIT {
+            return Err(Error::TimedOut {
+                machine: qmp.machine().into(),
+                what,
+                after: UNPLUG_LIMIT,
+            });
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
 }
