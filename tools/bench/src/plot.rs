@@ -81,7 +81,7 @@ mod tests {
         let measured = Measurements {
             kind: RigKind::Nested,
             cases,
-            drivers: DRIVERS.map(Into::into).into(),
+            drivers: DRIVERS.map(String::from).to_vec(),
             rounds: ROUNDS,
             stalls: Stalls::default(),
             samples,
