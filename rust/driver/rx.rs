@@ -59,6 +59,8 @@ struct Receiver<'a> {
 enum Pause {
     /// There are none.
     Empty,
+    /// The device should get buffers, and no batch is open.
+    Due,
     /// As many replies wait as may.
     Replies,
     /// It took as many as it may in one go.
@@ -94,7 +96,7 @@ impl<'a> Receiver<'a> {
             let pause = self.drain();
             // Nothing below may find a socket locked: it sleeps, refills and stops.
             self.close_batch(match pause {
-                Pause::Empty => End::Idle,
+                Pause::Empty | Pause::Due => End::Idle,
                 Pause::Replies => End::Replies,
                 Pause::Budget => End::Budget,
             });
@@ -115,7 +117,7 @@ impl<'a> Receiver<'a> {
             }
             match pause {
                 Pause::Empty if self.ring.enable_cb() => return Next::Wait,
-                Pause::Empty => (),
+                Pause::Empty | Pause::Due => (),
                 // Interrupts stay off: whoever makes room for replies starts this work again.
                 Pause::Replies => {
                     STATS.replies_stalled.add(1);
@@ -134,6 +136,9 @@ impl<'a> Receiver<'a> {
             }
             if self.budget == 0 || self.vsock.is_stopping() {
                 return Pause::Budget;
+            }
+            if self.ring.is_due() && self.batch.is_closed() {
+                return Pause::Due;
             }
             let Some((buffer, used)) = self.ring.take() else {
                 return Pause::Empty;

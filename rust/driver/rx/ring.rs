@@ -30,6 +30,8 @@ pub(crate) struct Ring {
     free: RxBufferList,
     posted: u32,
     posted_max: u32,
+    /// How many buffers were taken since the last refill.
+    taken: u32,
 }
 
 impl Ring {
@@ -41,6 +43,7 @@ impl Ring {
             free: RxBufferList::new(),
             posted: 0,
             posted_max: 0,
+            taken: 0,
         };
         // Without memory for a single buffer the first run of the worker tries again.
         let _ = ring.fill();
@@ -64,6 +67,7 @@ impl Ring {
     pub(super) fn take(&mut self) -> Option<(RxBuffer, u32)> {
         let taken = self.queue.get_buf()?;
         self.posted -= 1;
+        self.taken += 1;
         Some(taken)
     }
 
@@ -73,6 +77,14 @@ impl Ring {
         self.free.push(buffer);
     }
 
+    /// Were half of the buffers taken since the last refill?
+    ///
+    /// Then the device may soon have to wait for one, while others are kept here.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.taken >= self.posted_max.max(2) / 2
+    }
+
     /// Gives the device the buffers that were kept, and new ones if it has less than half of what
     /// it had at most.
     ///
@@ -80,6 +92,7 @@ impl Ring {
     /// try may help, `EIO` if the device is broken. No socket may be locked: this may sleep.
     pub(super) fn refill(&mut self) -> Result {
         let before = self.posted;
+        self.taken = 0;
         let mut result = Ok(());
         while let Some(buffer) = self.free.pop() {
             result = result.and(self.post(buffer));
