@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 /// A machine without a heartbeat for so long has stopped. Emulation on a busy machine is slow, and a
 /// false alarm costs more than the wait.
 const BEAT_LIMIT: Duration = Duration::from_secs(20);
+/// An emulated machine boots within seconds, on a busy one within a minute.
+pub(crate) const BOOT_LIMIT: Duration = Duration::from_secs(120);
 /// A fault's last lines may follow for so long after its first, and so long after each other or after
 /// the machine's end.
 const FAULT_LIMIT: Duration = Duration::from_secs(4);
@@ -70,9 +72,14 @@ pub(crate) struct JobState {
 
 #[derive(Clone, Copy, Debug)]
 enum Heart {
-    /// Not heard yet, or the machine is held on purpose.
-    Unwatched,
+    /// Not heard yet; whoever boots the machine has a limit of their own.
+    Unheard,
+    /// Not heard yet, on a machine whose emulation may stop before it is; since then.
+    Awaited(Instant),
+    /// Last heard then.
     Beating(Instant),
+    /// Held on purpose; what is still heard was sent before.
+    Held,
 }
 
 impl Board {
@@ -101,7 +108,7 @@ impl Board {
             replies: HashMap::new(),
             jobs: HashMap::new(),
             last_id: 0,
-            beat: Heart::Unwatched,
+            beat: Heart::Unheard,
             gone: None,
             leaving: false,
             name: name.clone(),
@@ -257,12 +264,26 @@ impl Seat {
 
     /// Posts a heartbeat.
     pub(crate) fn beat(&self) {
-        self.post(|seat| seat.beat = Heart::Beating(Instant::now()));
+        self.post(|seat| {
+            if !matches!(seat.beat, Heart::Held) {
+                seat.beat = Heart::Beating(Instant::now());
+            }
+        });
     }
 
-    /// Stops watching the heartbeat, until the next one comes: the machine is being held on purpose.
+    /// Begins to wait for the first heartbeat of a machine that boots now.
+    pub(crate) fn await_heart(&self) {
+        self.post(|seat| seat.beat = Heart::Awaited(Instant::now()));
+    }
+
+    /// Stops watching the heartbeat, because the machine is about to be held.
     pub(crate) fn hold_heart(&self) {
-        self.post(|seat| seat.beat = Heart::Unwatched);
+        self.post(|seat| seat.beat = Heart::Held);
+    }
+
+    /// Watches it again from the next heartbeat on.
+    pub(crate) fn release_heart(&self) {
+        self.post(|seat| seat.beat = Heart::Unheard);
     }
 
     /// Posts that the machine, or something that it needs, has ended.
@@ -287,12 +308,11 @@ enum Trouble {
 /// What is wrong on the board: a kernel's fault before an end that it may have caused, and both before
 /// a silence.
 fn trouble(state: &[SeatState]) -> Trouble {
-    let present = || state.iter().filter(|seat| !seat.leaving);
     if let Some(seat) = state.iter().find(|seat| seat.faulty().is_some()) {
         return seat.fault();
     }
-    if let Some((seat, (how, when))) = present().find_map(|seat| Some((seat, seat.gone.as_ref()?)))
-    {
+    let mut present = state.iter().filter(|seat| !seat.leaving);
+    if let Some((seat, (how, when))) = present.find_map(|seat| Some((seat, seat.gone.as_ref()?))) {
         if when.elapsed() < FAULT_PAUSE {
             return Trouble::Unfolding;
         }
@@ -303,10 +323,7 @@ fn trouble(state: &[SeatState]) -> Trouble {
             log: seat.console.path().into(),
         });
     }
-    let silent = present().find_map(|seat| match seat.beat {
-        Heart::Beating(last) => (last.elapsed() > BEAT_LIMIT).then(|| (seat, last.elapsed())),
-        Heart::Unwatched => None,
-    });
+    let silent = state.iter().find_map(|seat| Some((seat, seat.silence()?)));
     let Some((seat, silent)) = silent else {
         return Trouble::None;
     };
@@ -335,6 +352,18 @@ impl SeatState {
         Some((job.carries.clone()?, how))
     }
 
+    /// How long nothing has been heard of a machine that should have been heard of. One that is being
+    /// switched off is quiet in the end, but can stop before that.
+    fn silence(&self) -> Option<Duration> {
+        let (since, limit) = match self.beat {
+            Heart::Unheard | Heart::Held => return None,
+            Heart::Awaited(since) => (since, BOOT_LIMIT),
+            Heart::Beating(since) => (since, BEAT_LIMIT),
+        };
+        let silent = since.elapsed();
+        (self.gone.is_none() && silent > limit).then_some(silent)
+    }
+
     /// The log that tells of a fault; of two, the one that tells more of it.
     fn faulty(&self) -> Option<&Journal> {
         let faulty = [&self.console, &self.kernel];
@@ -361,3 +390,6 @@ impl SeatState {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

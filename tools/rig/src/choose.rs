@@ -64,7 +64,14 @@ impl Choice {
             Ok(name) if !name.trim().is_empty() => Some(name.parse()?),
             _ => None,
         };
-        let kvm = verdict(cache, kernel, programs, run, progress)?;
+        let kvm = match forced {
+            // It has no use for KVM on this machine, and the trial takes a while.
+            Some(RigKind::Nested) => Verdict {
+                usable: false,
+                why: "guests are emulated there".into(),
+            },
+            _ => verdict(cache, kernel, programs, run, progress)?,
+        };
         let vhost = Path::new("/dev/vhost-vsock").exists();
         if forced == Some(RigKind::Kvm) && !(kvm.usable && vhost) {
             let why = if kvm.usable {

@@ -8,7 +8,7 @@ mod probe;
 mod spec;
 mod vsock;
 
-pub(crate) use launch::{BOOT_LIMIT, Ports, Vm, await_agent, connect};
+pub(crate) use launch::{Ports, Vm, await_agent, connect};
 pub use monitor::Qmp;
 pub(crate) use probe::probe;
 pub(crate) use spec::{Backend, Chassis, VmSpec, Wiring};

@@ -8,20 +8,21 @@ use proto::Call;
 use std::time::Duration;
 
 /// A guest has nothing to save, and is off at once.
-const OFF_LIMIT: Duration = Duration::from_secs(30);
+const OFF_LIMIT: Duration = Duration::from_secs(60);
 
 impl Machine {
     /// Stops all its virtual CPUs; the missing heartbeat is not minded until it is resumed.
     pub fn hold(&self) -> Result<()> {
         let mut monitor = self.monitor()?;
-        monitor.execute(qapi::qmp::stop {})?;
         self.seat().hold_heart();
-        Ok(())
+        monitor.execute(qapi::qmp::stop {}).map(drop)
     }
 
     /// Lets its virtual CPUs run again.
     pub fn resume(&self) -> Result<()> {
-        self.monitor()?.execute(qapi::qmp::cont {}).map(drop)
+        let mut monitor = self.monitor()?;
+        self.seat().release_heart();
+        monitor.execute(qapi::qmp::cont {}).map(drop)
     }
 
     /// Switches it off and waits until it is.

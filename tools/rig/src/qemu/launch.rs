@@ -19,8 +19,6 @@ use std::time::Duration;
 
 /// QEMU connects its character devices before anything else.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-/// An emulated machine boots within seconds, on a busy one within a minute.
-pub(crate) const BOOT_LIMIT: Duration = Duration::from_secs(120);
 
 /// The sockets for the character devices of one virtual machine.
 #[derive(Debug)]

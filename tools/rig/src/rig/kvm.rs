@@ -5,7 +5,7 @@
 use super::Rig;
 use super::hosted;
 use crate::beat::watch_heart;
-use crate::board::{Board, Seat};
+use crate::board::{BOOT_LIMIT, Board, Seat};
 use crate::choose::Accelerator;
 use crate::error::{Error, IoContext as _, Result};
 use crate::fault::Expected;
@@ -14,7 +14,7 @@ use crate::machine::{Machine, Traits};
 use crate::pair::Parts;
 use crate::process::Process;
 use crate::progress::Step;
-use crate::qemu::{self, BOOT_LIMIT, Chassis, Ports, Vm, VmSpec, VsockBackend};
+use crate::qemu::{self, Chassis, Ports, Vm, VmSpec, VsockBackend};
 use crate::sockets::SocketDir;
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;

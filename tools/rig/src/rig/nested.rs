@@ -8,7 +8,7 @@
 
 use super::Rig;
 use super::hosted::{self, SETUP_LIMIT};
-use crate::board::{Board, Seat};
+use crate::board::{BOOT_LIMIT, Board, Seat};
 use crate::checkout::RunDir;
 use crate::choose::Accelerator;
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ use crate::machine::{Machine, Traits};
 use crate::pair::Parts;
 use crate::process::Process;
 use crate::progress::Step;
-use crate::qemu::{self, BOOT_LIMIT, Backend, Chassis, Ports, Vm, VmSpec, VsockBackend, Wiring};
+use crate::qemu::{self, Backend, Chassis, Ports, Vm, VmSpec, VsockBackend, Wiring};
 use crate::sockets::SocketDir;
 use std::collections::HashMap;
 use std::os::unix::net::UnixListener;
@@ -89,6 +89,8 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
     let guest_traits = traits(GUEST_CIDS[0], &rig.image, Some(vsock));
     let dut = qemu::connect(&guest_seat, guest_connected, guest_traits)?;
     let guest = start_guest(rig, &host, &guest_seat)?;
+    // It can stall before its agent is up; no driver of ours is loaded then that could be to blame.
+    guest_seat.await_heart();
     qemu::await_agent(&dut, BOOT_LIMIT)?;
     hosted::bring_up_network(&dut, hosted::GUEST_ADDRESS)?;
     let (to_dut, to_far) = hosted::control_paths(FORWARDED_PORT, hosted::CONTROL_PORT);

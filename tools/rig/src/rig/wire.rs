@@ -10,14 +10,14 @@ pub(super) use alone::boot as boot_alone;
 
 use super::Rig;
 use super::hosted::{CONTROL_PORT, bring_up_network};
-use crate::board::{Board, Seat};
+use crate::board::{BOOT_LIMIT, Board, Seat};
 use crate::choose::Accelerator;
 use crate::error::Result;
 use crate::fault::Expected;
 use crate::machine::{Machine, Traits};
 use crate::pair::{ControlPath, Parts};
 use crate::progress::Step;
-use crate::qemu::{self, BOOT_LIMIT, Chassis, Ports, Vm, VmSpec, VsockBackend};
+use crate::qemu::{self, Chassis, Ports, Vm, VmSpec, VsockBackend};
 use crate::sockets::SocketDir;
 use std::path::{Path, PathBuf};
 

@@ -4,10 +4,10 @@
 
 use super::{DUT, device, start};
 use crate::alone::Alone;
-use crate::board::Board;
+use crate::board::{BOOT_LIMIT, Board};
 use crate::error::Result;
 use crate::progress::Step;
-use crate::qemu::{self, BOOT_LIMIT};
+use crate::qemu;
 use crate::rig::Rig;
 use crate::sockets::SocketDir;
 use std::path::Path;
