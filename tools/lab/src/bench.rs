@@ -20,9 +20,9 @@ pub(crate) fn bench(options: &Options) -> Result<()> {
         [forced] => vec![forced],
         _ => vec![RigKind::GuestBound, choice.real_host()],
     };
-    let release = workbench.kernel.release();
+    let kernel = workbench.kernel_name();
     let machine = format!(
-        "Drivers in one guest by turns, on the stock Debian kernel {release}.\n{}",
+        "Drivers in one guest by turns, on {kernel}.\n{}",
         choice.why()
     );
     let bench = Bench {

@@ -44,6 +44,15 @@ impl Workbench {
         })
     }
 
+    /// What results call the kernel.
+    pub(crate) fn kernel_name(&self) -> String {
+        let release = self.kernel.release();
+        match self.kernel.is_debug() {
+            true => format!("the debug kernel {release}"),
+            false => format!("the stock Debian kernel {release}"),
+        }
+    }
+
     /// `make` in the checkout, for the guests' kernel, with what it builds in `build/module`.
     pub(crate) fn make(&self) -> Command {
         let top = self.checkout.top();

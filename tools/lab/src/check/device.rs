@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use rig::VsockDevice;
+use rig::{Mark, VsockDevice};
 use vsock_peer::plan::Kind;
 
 use super::case::Case;
@@ -25,6 +25,10 @@ pub(crate) fn cases() -> Vec<Case> {
         .provokes([
             r"virtio_vsock_rs .*second",
             r"probe with driver \S+ failed with error -16",
+        ]),
+        Case::new("a device without its queues is refused", crippled).provokes([
+            r"virtio_vsock_rs .*queues",
+            r"probe with driver \S+ failed with error -(2|22)$",
         ]),
         Case::new(
             "its device is pulled out and put back, and works again",
@@ -52,6 +56,19 @@ fn works(fixture: &Fixture<'_>, when: &'static str) -> Result<()> {
     Ok(())
 }
 
+/// The driver's word of a refusal; the C driver refuses without one.
+fn wait_for_word(fixture: &Fixture<'_>, mark: Mark, word: &str) -> Result<()> {
+    if fixture.subject == Subject::C {
+        return Ok(());
+    }
+    let what = format!("a message of ours with the word {word:?}");
+    let said = fixture.guest().wait_klog(&what, mark, PATIENCE, |record| {
+        let ours = record.text.starts_with(fixture.subject.driver().name());
+        (ours && record.text.contains(word)).then_some(())
+    });
+    Ok(said?)
+}
+
 fn second(fixture: &Fixture<'_>) -> Result<()> {
     let guest = fixture.guest();
     let driver = fixture.subject.driver();
@@ -59,19 +76,24 @@ fn second(fixture: &Fixture<'_>) -> Result<()> {
     guest.plug(VsockDevice::Second)?;
     let both = [Some(driver.name()), None];
     let seen = wait_for_drivers(fixture, "the guest to see its second device", &both);
-    // The C driver refuses it without a word.
-    let said = match fixture.subject {
-        Subject::C => Ok(()),
-        Subject::Rust => guest
-            .wait_klog("a message of the refusal", mark, PATIENCE, |record| {
-                record.text.contains("second").then_some(())
-            })
-            .context("refusing the second device"),
-    };
+    let said = wait_for_word(fixture, mark, "second");
     let beside = works(fixture, "beside the second device");
     guest.unplug(VsockDevice::Second)?;
     seen.and(said).and(beside)?;
     works(fixture, "after the second device was pulled out")
+}
+
+/// It is tried as the only device, because a second one is refused for being that.
+fn crippled(fixture: &Fixture<'_>) -> Result<()> {
+    let guest = fixture.guest();
+    guest.unplug(VsockDevice::First)?;
+    let mark = guest.mark()?;
+    guest.plug(VsockDevice::Crippled)?;
+    let seen = wait_for_drivers(fixture, "the guest to see the crippled device", &[None]);
+    let said = wait_for_word(fixture, mark, "queues");
+    guest.unplug(VsockDevice::Crippled)?;
+    let back = put_back(fixture);
+    seen.and(said).and(back)
 }
 
 fn out_and_in(fixture: &Fixture<'_>) -> Result<()> {

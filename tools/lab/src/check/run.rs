@@ -154,11 +154,8 @@ impl<'a> Boot<'a> {
             }
             Err(error) => {
                 let result = one(Verdict::Fail(format!("{error:#}")));
-                // What the case left behind must not fail the next one.
-                step.detail("loading the driver anew");
-                let alive = self.fixture.pair.check().map_err(anyhow::Error::from);
-                let fatal = alive.and_then(|()| self.fixture.reload([]));
-                (vec![result], fatal.err())
+                step.detail("finding out what the failure left behind");
+                (vec![result], self.recover().err())
             }
         }
     }
@@ -172,6 +169,18 @@ impl<'a> Boot<'a> {
         let outcome = case.run(&self.fixture)?;
         watch.end(&case.provokes)?;
         Ok(outcome)
+    }
+
+    /// What a failed case left behind must not fail the next one: either the driver, loaded anew, still
+    /// moves bytes, or this boot is over.
+    fn recover(&self) -> Result<()> {
+        self.fixture.pair.check()?;
+        self.fixture.reload([])?;
+        for transfer in super::transfer::smoke() {
+            let works = self.fixture.transfer(&transfer);
+            works.context("the last failure left the guest without a working driver")?;
+        }
+        Ok(())
     }
 
     fn end(&self) -> Result<()> {

@@ -13,6 +13,10 @@ use super::tap::Verdict;
 /// The longest that the whole program may take; a case of it gives up after ten seconds.
 const WHOLE: Duration = Duration::from_secs(180);
 
+/// After so many failed cases the rest is not tried: each takes its time to fail, and once more with the
+/// C driver.
+const ENOUGH: usize = 5;
+
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {
     let roles = [
@@ -43,85 +47,86 @@ enum End {
     Broke,
 }
 
+/// A case that was tried.
+struct Tried {
+    number: usize,
+    name: String,
+    verdict: Verdict,
+}
+
 /// Runs every case; one that fails ends the program, which is then started again behind it.
 fn suite(fixture: &Fixture<'_>, server: Side) -> Result<Vec<(String, Verdict)>> {
-    let mut cases: Vec<(usize, String, Verdict)> = Vec::new();
-    let mut skip: Vec<usize> = Vec::new();
-    loop {
-        let (ran, said) = run(fixture, server, &skip)?;
+    let mut tried: Vec<Tried> = Vec::new();
+    let mut failed = 0;
+    let complete = loop {
+        let skip = tried.iter().map(|case| format!("--skip={}", case.number));
+        let (ran, said) = run(fixture, server, &skip.collect::<Vec<_>>())?;
         for case in &ran {
             let verdict = match case.end {
                 End::Ok => Verdict::Pass,
                 End::Broke => Verdict::Fail(said.clone()),
                 End::Skipped => continue,
             };
-            skip.push(case.number);
-            cases.push((case.number, case.name.clone(), verdict));
+            let (number, name) = (case.number, case.name.clone());
+            tried.push(Tried {
+                number,
+                name,
+                verdict,
+            });
         }
         match ran.last() {
             None => bail!("vsock_test ran no case:\n{said}"),
-            Some(last) if last.end == End::Broke => {}
-            Some(_) => break,
+            Some(last) if last.end == End::Broke => failed += 1,
+            Some(_) => break true,
         }
+        if failed == ENOUGH {
+            break false;
+        }
+    };
+    if failed > 0 && fixture.subject != Subject::C {
+        compare_with_c(fixture, server, &mut tried)?;
     }
-    if fixture.subject != Subject::C {
-        compare_with_c(fixture, server, &mut cases)?;
+    tried.sort_by_key(|case| case.number);
+    let named = tried.into_iter();
+    let named = named.map(|case| (format!("{} {}", case.number, case.name), case.verdict));
+    let mut named: Vec<(String, Verdict)> = named.collect();
+    if !complete {
+        let why = format!("not run: {failed} cases have failed");
+        named.push(("the cases after these".into(), Verdict::Fail(why)));
     }
-    cases.sort_by_key(|case| case.0);
-    let named = cases.into_iter();
-    Ok(named
-        .map(|(number, name, verdict)| (format!("{number} {name}"), verdict))
-        .collect())
+    Ok(named)
 }
 
 /// Tries what failed once more with the C driver, in the same boot.
-fn compare_with_c(
-    fixture: &Fixture<'_>,
-    server: Side,
-    cases: &mut [(usize, String, Verdict)],
-) -> Result<()> {
-    let failed = |verdict: &Verdict| matches!(verdict, Verdict::Fail(_));
-    if !cases.iter().any(|(_, _, verdict)| failed(verdict)) {
-        return Ok(());
-    }
+fn compare_with_c(fixture: &Fixture<'_>, server: Side, tried: &mut [Tried]) -> Result<()> {
     fixture.use_driver(&Driver::c())?;
-    let all: Vec<usize> = cases.iter().map(|case| case.0).collect();
-    for (number, _, verdict) in cases.iter_mut() {
-        let Verdict::Fail(why) = verdict else {
-            continue;
-        };
-        let others: Vec<usize> = all
-            .iter()
-            .copied()
-            .filter(|other| other != number)
-            .collect();
-        let (ran, said) = run(fixture, server, &others)?;
-        let broke = |case: &Ran| case.number == *number && case.end == End::Broke;
-        if ran.iter().any(broke) {
-            *verdict = Verdict::FailsWithC(format!("{why}\nthe C driver:\n{said}"));
+    for case in tried {
+        if let Verdict::Fail(why) = &case.verdict {
+            let (ran, said) = run(fixture, server, &[format!("--pick={}", case.number)])?;
+            let broke = |ran: &Ran| ran.number == case.number && ran.end == End::Broke;
+            if ran.iter().any(broke) {
+                let both = format!("{why}\nthe C driver:\n{said}");
+                case.verdict = Verdict::FailsWithC(both);
+            }
         }
     }
     fixture.reload([])
 }
 
-/// Runs `vsock_test` on both sides without the cases `skip`; returns what the guest's side printed
+/// Runs `vsock_test` on both sides with the cases that `select` leaves; returns what the guest's side printed
 /// of each case, and what both said when it did not go well.
-fn run(fixture: &Fixture<'_>, server_side: Side, skip: &[usize]) -> Result<(Vec<Ran>, String)> {
+fn run(fixture: &Fixture<'_>, server_side: Side, select: &[String]) -> Result<(Vec<Ran>, String)> {
     let (server, client) = (
         fixture.pair.side(server_side),
         fixture.pair.side(server_side.other()),
     );
     let control = fixture.pair.control_path(server_side);
-    let skips: Vec<String> = skip
-        .iter()
-        .map(|number| format!("--skip={number}"))
-        .collect();
 
     let serving = Program::new("vsock_test")
         .arg("--mode=server")
         .arg(format!("--control-port={}", control.listen))
         .arg(format!("--peer-cid={}", client.cid()))
-        .args(&skips);
+        .args(select);
     let mut serving = server.spawn(serving)?;
     serving.wait_line("the control socket to listen", PATIENCE, |line| {
         line.starts_with("Control socket listening").then_some(())
@@ -131,7 +136,7 @@ fn run(fixture: &Fixture<'_>, server_side: Side, skip: &[usize]) -> Result<(Vec<
         .arg(format!("--control-host={}", control.host))
         .arg(format!("--control-port={}", control.port))
         .arg(format!("--peer-cid={}", server.cid()))
-        .args(&skips);
+        .args(select);
     let asking = client.spawn(asking)?;
 
     let asked = asking

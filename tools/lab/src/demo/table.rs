@@ -10,9 +10,9 @@ use crate::workbench::Workbench;
 
 /// What the numbers were measured on, and how.
 pub(crate) fn head(workbench: &Workbench, stalls: &Stalls) -> String {
-    let release = workbench.kernel.release();
+    let kernel = workbench.kernel_name();
     let mut head = format!(
-        "Both drivers in one guest, by turns, on the stock Debian kernel {release}.\n\
+        "Both drivers in one guest, by turns, on {kernel}.\n\
          vsock_perf, Gbit/s at the receiver: median (middle half) of the rounds;\n\
          the ratio is taken round by round.\n\
          {}\n",

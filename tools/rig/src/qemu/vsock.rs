@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 const UNPLUG_LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The number of a socket device, from the virtio specification.
+const VIRTIO_ID: u32 = 19;
+
 /// One of a guest's vsock devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VsockDevice {
@@ -21,6 +24,9 @@ pub enum VsockDevice {
     First,
     /// Another one, for which the guest has a free slot.
     Second,
+    /// One in the place of the second that has its rx queue only, which no driver can work with. The
+    /// wire rig has it.
+    Crippled,
 }
 
 /// What serves a guest's vsock devices, the first one first.
@@ -36,7 +42,7 @@ impl VsockDevice {
     fn number(self) -> usize {
         match self {
             VsockDevice::First => 0,
-            VsockDevice::Second => 1,
+            VsockDevice::Second | VsockDevice::Crippled => 1,
         }
     }
 
@@ -58,18 +64,23 @@ impl VsockBackend {
             let port = device.port();
             spec.option("-chardev", format!("socket,id={port},path={path}"));
         }
-        let (driver, property, value) = self.device(device);
-        // Shown bare, as QEMU's command line wants it.
-        let value = value.as_str().map_or_else(|| value.to_string(), Into::into);
+        let (driver, properties) = self.device(device);
         let (id, slot) = (device.id(), self.bus(device));
-        spec.option(
-            "-device",
-            format!("{driver},id={id},bus={slot},{property}={value}"),
-        );
+        let mut option = format!("{driver},id={id},bus={slot}");
+        for (property, value) in properties {
+            // Shown bare, as QEMU's command line wants it.
+            let value = value.as_str().map_or_else(|| value.to_string(), Into::into);
+            option += &format!(",{property}={value}");
+        }
+        spec.option("-device", option);
     }
 
     /// Plugs a device in.
     pub(crate) fn plug(&self, qmp: &mut Qmp, device: VsockDevice) -> Result<()> {
+        if let (VsockBackend::Vhost(_), VsockDevice::Crippled) = (self, device) {
+            let what = "vhost-vsock has all of its queues; the wire rig has a crippled device";
+            return Err(Error::Setup(what.into()));
+        }
         if let Some(path) = self.socket(device) {
             let data = qmp::UnixSocketAddress {
                 abstract_: None,
@@ -78,13 +89,12 @@ impl VsockBackend {
             };
             qmp.add_socket(device.port(), qmp::SocketAddressLegacy::unix(data.into()))?;
         }
-        let (driver, property, value) = self.device(device);
-        let arguments = [(property.to_owned(), value)].into_iter().collect();
+        let (driver, properties) = self.device(device);
         let add = qmp::device_add {
             driver: driver.into(),
             id: Some(device.id()),
             bus: Some(self.bus(device)),
-            arguments,
+            arguments: properties.into_iter().collect(),
         };
         qmp.execute(add).map(drop)
     }
@@ -125,14 +135,33 @@ impl VsockBackend {
         }
     }
 
-    /// The device's driver in QEMU, and the property that says what serves it.
-    fn device(&self, device: VsockDevice) -> (&'static str, &'static str, serde_json::Value) {
-        match self {
-            VsockBackend::Wire(_) => ("vhost-user-vsock-pci", "chardev", device.port().into()),
-            VsockBackend::Vhost(cids) => {
-                ("vhost-vsock-pci", "guest-cid", cids[device.number()].into())
-            }
-        }
+    /// The device's driver in QEMU, and the properties that say what it is and what serves it.
+    fn device(&self, device: VsockDevice) -> (&'static str, Vec<(String, serde_json::Value)>) {
+        let (driver, properties) = match (self, device) {
+            (VsockBackend::Wire(_), VsockDevice::Crippled) => (
+                // QEMU's device for any virtio device that a process of its own serves.
+                "vhost-user-test-device-pci",
+                vec![
+                    ("chardev", device.port().into()),
+                    ("virtio-id", VIRTIO_ID.into()),
+                    ("num_vqs", 1.into()),
+                    ("vq_size", 128.into()),
+                    ("config_size", 0.into()),
+                ],
+            ),
+            (VsockBackend::Wire(_), _) => (
+                "vhost-user-vsock-pci",
+                vec![("chardev", device.port().into())],
+            ),
+            (VsockBackend::Vhost(cids), _) => (
+                "vhost-vsock-pci",
+                vec![("guest-cid", cids[device.number()].into())],
+            ),
+        };
+        let owned = properties
+            .into_iter()
+            .map(|(name, value): (&str, _)| (name.to_owned(), value));
+        (driver, owned.collect())
     }
 }
 
