@@ -15,7 +15,7 @@ use crate::contender::Contender;
 use crate::meter::Meter;
 use crate::options::Options;
 use crate::report::{Measurements, Report};
-use crate::sample::{Place, Sample};
+use crate::sample::{Place, Sample, SampleLog};
 use crate::schedule::{self, Boot};
 use crate::site::{self, SINK, Site};
 use crate::sizes::Sizes;
@@ -23,7 +23,7 @@ use crate::traffic;
 
 /// How long a transfer is to take, long enough for its begin and end not to matter.
 const TRANSFER: Duration = Duration::from_millis(1000);
-const QUICK_TRANSFER: Duration = Duration::from_millis(400);
+const QUICK_TRANSFER: Duration = Duration::from_millis(250);
 
 /// What a run needs from whoever prepared it.
 #[derive(Debug)]
@@ -99,17 +99,19 @@ impl Campaign<'_> {
         let progress = &self.bench.progress;
         let rig = Rig::open(self.kind, config, &self.bench.run, progress)?;
         let mut stalls = Stalls::default();
-        let mut sizes = Sizes::new(match self.options.quick {
+        let transfer = match self.options.quick {
             true => QUICK_TRANSFER,
             false => TRANSFER,
-        });
+        };
+        let mut sizes = Sizes::new(transfer);
         let rounds = self.options.rounds();
-        let boots = schedule::boots(self.kind, &self.cases, rounds);
+        let boots = schedule::boots(self.kind, &self.cases, self.contenders, rounds, transfer);
+        let mut log = SampleLog::create(&self.bench.folder, self.kind)?;
         let mut samples = Vec::new();
         for (number, boot) in boots.iter().enumerate() {
             let name = format!("bench, boot {} of {}", number + 1, boots.len());
             let step = progress.step(&name);
-            samples.extend(match self.kind {
+            let measured = match self.kind {
                 RigKind::GuestBound => {
                     let part = |alone: &Alone| {
                         let sunk = Cell::new(0);
@@ -127,7 +129,10 @@ impl Campaign<'_> {
                     }
                     self.boot(Site::Pair(pair), boot, &mut sizes, &step)
                 })?,
-            });
+            };
+            // At once: what a boot has brought must not be lost with a later one.
+            log.add(&measured)?;
+            samples.extend(measured);
             step.done();
         }
         Ok(Measurements {

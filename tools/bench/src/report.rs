@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is shown and kept of a run.
 
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -69,7 +68,6 @@ impl Report {
 
     /// Shows and keeps what was measured on a rig.
     pub(crate) fn add(&mut self, measured: Measurements) -> Result<()> {
-        self.keep_samples(&measured)?;
         let rows = summary::rows(&measured.samples, &measured.cases, &measured.drivers);
         let mut text = String::new();
         if self.text.is_empty() {
@@ -97,19 +95,6 @@ impl Report {
             self.folder.display()
         );
         Ok(())
-    }
-
-    fn keep_samples(&self, measured: &Measurements) -> Result<()> {
-        let path = self.folder.join(format!("samples-{}.jsonl", measured.kind));
-        let keep = || -> Result<()> {
-            let mut file = std::io::BufWriter::new(File::create(&path)?);
-            for sample in &measured.samples {
-                serde_json::to_writer(&mut file, sample)?;
-                file.write_all(b"\n")?;
-            }
-            Ok(file.flush()?)
-        };
-        keep().with_context(|| format!("writing {}", path.display()))
     }
 
     fn write(&self, name: &str, contents: &str) -> Result<()> {

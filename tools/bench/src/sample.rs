@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One measured transfer, as it is kept.
 
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use rig::RigKind;
 use serde::Serialize;
 use vsock_peer::latency::Latency;
 use vsock_peer::usage::Usage;
@@ -70,4 +76,29 @@ impl Sample {
 
 fn named<S: serde::Serializer>(case: &Case, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(case)
+}
+
+/// The file in which all samples of a rig are kept, one a line.
+#[derive(Debug)]
+pub(crate) struct SampleLog {
+    path: PathBuf,
+    file: File,
+}
+
+impl SampleLog {
+    /// Begins one in this folder.
+    pub(crate) fn create(folder: &Path, kind: RigKind) -> Result<Self> {
+        let path = folder.join(format!("samples-{kind}.jsonl"));
+        let file = File::create(&path).with_context(|| format!("writing {}", path.display()))?;
+        Ok(SampleLog { path, file })
+    }
+
+    /// Adds samples.
+    pub(crate) fn add(&mut self, samples: &[Sample]) -> Result<()> {
+        let lines = samples.iter().map(serde_json::to_string);
+        let mut text = lines.collect::<Result<Vec<String>, _>>()?.join("\n");
+        text.push('\n');
+        let written = self.file.write_all(text.as_bytes());
+        written.with_context(|| format!("writing {}", self.path.display()))
+    }
 }

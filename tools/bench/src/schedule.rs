@@ -2,16 +2,20 @@
 //! Who is measured when: in rounds, with the drivers close together in time and their order turned about.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use rig::RigKind;
 
 use crate::case::Case;
+use crate::contender::Contender;
 
 /// Cases that are measured with a driver before the next one has its turn: few, so that little changes
 /// on the machine between the drivers of a pair.
 const CASES_OF_A_TURN: usize = 4;
-/// Cases that one boot of the nested rig goes through, whose life has to be short.
-const CASES_OF_A_SHORT_BOOT: usize = 12;
+/// The load that one boot of the nested rig is given, whose life has to be short.
+const SHORT_LIFE: Duration = Duration::from_secs(60);
+/// What starting and ending the programs of a transfer takes, and now and then changing the driver.
+const AROUND: Duration = Duration::from_millis(350);
 
 /// What one boot is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,23 +26,39 @@ pub(crate) struct Boot {
     pub cases: Vec<Case>,
 }
 
-/// The boots of a whole run. The last round is the one that counts with probes.
-pub(crate) fn boots(kind: RigKind, cases: &[Case], rounds: u32) -> Vec<Boot> {
-    let all = 0..rounds + 1;
+/// The boots of a whole run, whose transfers take about `transfer` each. The last round is the one that
+/// counts with probes.
+pub(crate) fn boots(
+    kind: RigKind,
+    cases: &[Case],
+    contenders: &[Contender],
+    rounds: u32,
+    transfer: Duration,
+) -> Vec<Boot> {
+    let rounds = rounds + 1;
     if kind != RigKind::Nested {
         return vec![Boot {
-            rounds: all,
+            rounds: 0..rounds,
             cases: cases.into(),
         }];
     }
-    all.flat_map(|round| {
-        let chunks = cases.chunks(CASES_OF_A_SHORT_BOOT);
-        chunks.map(move |cases| Boot {
-            rounds: round..round + 1,
+    let each = transfer + AROUND;
+    let load = |cases: &[Case]| -> Duration {
+        let meet = |&case: &Case| contenders.iter().filter(move |c| c.meets(case)).count();
+        each * cases.iter().map(meet).sum::<usize>() as u32
+    };
+    let chunks = load(cases).as_secs_f64() / SHORT_LIFE.as_secs_f64();
+    let chunk = cases.len().div_ceil(chunks.ceil().max(1.0) as usize).max(1);
+    // Several rounds of everything in a boot, or several boots for a round.
+    let together = (1.0 / chunks).floor().clamp(1.0, f64::from(rounds)) as u32;
+    let mut boots = Vec::new();
+    for first in (0..rounds).step_by(together as usize) {
+        boots.extend(cases.chunks(chunk).map(|cases| Boot {
+            rounds: first..rounds.min(first + together),
             cases: cases.into(),
-        })
-    })
-    .collect()
+        }));
+    }
+    boots
 }
 
 /// The cases of a boot, by turns.
@@ -81,21 +101,22 @@ mod tests {
 
     #[test]
     fn nested_boots_are_short_and_miss_nothing() {
-        let cases = Case::all(false, true);
-        let boots = boots(RigKind::Nested, &cases, 8);
-        assert!(boots.iter().all(|boot| boot.rounds.len() == 1));
-        assert!(
-            boots
-                .iter()
-                .all(|boot| boot.cases.len() <= CASES_OF_A_SHORT_BOOT)
-        );
-        for round in 0..=8 {
-            let of_round = boots.iter().filter(|boot| boot.rounds.start == round);
-            assert_eq!(
-                of_round.map(|boot| boot.cases.len()).sum::<usize>(),
-                cases.len()
-            );
+        let contenders = Contender::all(&[]).unwrap();
+        for (quick, transfer) in [(true, 250), (false, 1000)] {
+            let cases = Case::all(quick, true);
+            let transfer = Duration::from_millis(transfer);
+            let boots = |kind| boots(kind, &cases, &contenders, 8, transfer);
+            let mut measured: Vec<(u32, Case)> = Vec::new();
+            for boot in boots(RigKind::Nested) {
+                let load = boot.rounds.len() * boot.cases.len() * 3;
+                assert!((transfer + AROUND) * load as u32 <= SHORT_LIFE * 3 / 2);
+                let of_round = |round| boot.cases.iter().map(move |&case| (round, case));
+                measured.extend(boot.rounds.clone().flat_map(of_round));
+            }
+            assert_eq!(measured.len(), 9 * cases.len());
+            let unique: std::collections::HashSet<_> = measured.into_iter().collect();
+            assert_eq!(unique.len(), 9 * cases.len());
+            assert_eq!(boots(RigKind::GuestBound).len(), 1);
         }
-        assert_eq!(super::boots(RigKind::GuestBound, &cases, 8).len(), 1);
     }
 }
