@@ -64,7 +64,7 @@ rust-metadata:
 	fi >&2; exit 1
 
 # Everything below runs inside of the lab root, which tools/labroot.sh makes.
-lab = tools/labroot.sh run cargo run --quiet --release --manifest-path tools/Cargo.toml -p lab --
+lab = tools/labroot.sh run tools/lab.sh
 
 demo check shell bench:
 	@$(lab) $@
