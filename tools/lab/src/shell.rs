@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `lab shell`: a prompt in a guest, with somebody to talk to.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
-use rig::{Driver, Machine, Pair, Program, Rig, RigKind};
+use rig::{Driver, Pair, Rig, RigKind};
 
 use crate::check::Subject;
+use crate::transfer::listening_port;
 use crate::workbench::Workbench;
+
+/// The longest that the echo may take to be there.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where the far side listens.
 const PORT: u32 = 1234;
@@ -41,43 +47,51 @@ pub(crate) fn shell(options: &Options) -> Result<()> {
         pair.far().use_driver(&Driver::c())?;
     }
     pair.dut().use_driver(&options.driver.driver())?;
-    // An echo for whoever connects, as long as the shell lasts.
-    let echo = Program::new("vsock-peer").args(["listen", "--flow=echo", "--connections=1"]);
-    let echo = echo.args([format!("--port={PORT}"), "--timeout=86400".into()]);
-    let _echo = pair.far().spawn(echo)?;
-    println!("{}", welcome(&pair, options));
-    machine(&pair, options).shell()?;
+    let (here, there) = match options.far {
+        false => (pair.dut(), pair.far()),
+        true => (pair.far(), pair.dut()),
+    };
+    let echo = ["vsock-peer".into(), "echo".into(), format!("--port={PORT}")];
+    // It ends with the shell.
+    let mut echo = there.spawn(echo)?;
+    echo.wait_line("the port it listens on", PATIENCE, listening_port)?;
+    println!("{}", welcome(&pair, options, there.cid()));
+    here.shell()?;
+    drop(echo);
     pair.power_off()?;
     Ok(())
 }
 
-fn machine<'a>(pair: &'a Pair, options: &Options) -> &'a Machine {
-    if options.far { pair.far() } else { pair.dut() }
-}
-
-fn welcome(pair: &Pair, options: &Options) -> String {
-    let (dut, far) = (pair.dut().cid(), pair.far().cid());
+fn welcome(pair: &Pair, options: &Options, there: u32) -> String {
+    let kind = pair.kind();
     let driver = options.driver.driver();
-    let (driver, other) = (driver.name(), Driver::c());
+    let driver = driver.name();
+    let other = match options.driver {
+        Subject::Rust => Driver::c(),
+        Subject::C => Driver::rust(),
+    };
     let other = other.name();
-    let here = if options.far {
-        "the far side"
-    } else {
-        "the guest"
+    let here = match options.far {
+        false => format!("the guest of the {kind} rig, with {driver} loaded"),
+        true => format!("the far side of the {kind} rig; its guest has {driver} loaded"),
     };
     format!(
         "
-You are on {here} of the {kind} rig. The guest has CID {dut} and {driver} loaded;
-its far side has CID {far}, where an echo listens on port {PORT}. Things to try:
+You are on {here}.
+On the other side, CID {there}, an echo listens on port {PORT}. Things to try:
 
-  vsock-peer connect --cid {far} --port {PORT} --flow bounce    send 1 MiB there and back, compared
-  cat /sys/kernel/debug/virtio_vsock_rs/stats                what the driver counted
-  echo 0 > /sys/kernel/debug/virtio_vsock_rs/rx_batch        without batching (1: with)
-  rmmod {driver} && modprobe {other}   the C driver instead
-  vsock_perf, vsock_test                                     the kernel's own programs
+  vsock-peer connect --cid {there} --port {PORT} --flow bounce
+      send 1 MiB there and back; every byte is compared
+  cat /sys/kernel/debug/virtio_vsock_rs/stats
+      what the driver in the guest has counted
+  echo 0 > /sys/kernel/debug/virtio_vsock_rs/rx_batch
+      without batching; 1 brings it back
+  rmmod {driver} && modprobe {other}
+      the other driver instead
+  vsock_perf --help; vsock_test --help
+      the kernel's own programs
 
 `exit` or Ctrl-] ends it.
-",
-        kind = pair.kind()
+"
     )
 }

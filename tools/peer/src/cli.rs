@@ -20,6 +20,15 @@ pub struct Options {
 enum Command {
     /// Print this machine's context ID.
     Cid,
+    /// Send back what comes to whoever connects, until killed.
+    Echo {
+        /// Port to listen on; 0 takes a free one, which the first output line names.
+        #[arg(long)]
+        port: u32,
+        /// Socket type.
+        #[arg(long = "type", value_enum, default_value = "stream")]
+        kind: Kind,
+    },
     #[command(flatten)]
     Transfer(Role),
 }
@@ -141,12 +150,29 @@ pub enum Place {
     },
 }
 
+/// What a command line asks for.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// This machine's context ID.
+    Cid,
+    /// An echo for whoever connects.
+    Echo {
+        /// The port, 0 for any.
+        port: u32,
+        /// The socket type.
+        kind: Kind,
+    },
+    /// One end of a transfer.
+    Transfer(Plan, Place),
+}
+
 impl Options {
-    /// The transfer that is asked for, if it is one.
-    pub fn transfer(&self) -> Option<(Plan, Place)> {
+    /// What is asked for.
+    pub fn request(&self) -> Request {
         match &self.command {
-            Command::Cid => None,
-            Command::Transfer(role) => Some((role.plan(), role.place())),
+            Command::Cid => Request::Cid,
+            &Command::Echo { port, kind } => Request::Echo { port, kind },
+            Command::Transfer(role) => Request::Transfer(role.plan(), role.place()),
         }
     }
 }
@@ -230,8 +256,10 @@ mod tests {
         };
         let args = arguments(&plan, Place::There { cid: 3, port: 1234 });
         let options = Options::try_parse_from(std::iter::once("vsock-peer".into()).chain(args));
-        let (asked, _) = options.unwrap().transfer().unwrap();
-        assert_eq!(asked, plan);
+        match options.unwrap().request() {
+            Request::Transfer(asked, _) => assert_eq!(asked, plan),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

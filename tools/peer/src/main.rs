@@ -11,16 +11,18 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use vsock_peer::cli::{Options, Place};
-use vsock_peer::plan::Plan;
+use vsock_peer::cli::{Options, Place, Request};
+use vsock_peer::echo::serve;
+use vsock_peer::plan::{Kind, Plan};
 use vsock_peer::report::{Line, print};
 use vsock_peer::run::run;
 
 /// 0: exact. 1: not exact, the report says why. 2 is clap's, for bad options.
 fn main() -> ExitCode {
-    match Options::parse().transfer() {
-        Some((plan, place)) => transfer(&plan, place),
-        None => cid(),
+    match Options::parse().request() {
+        Request::Transfer(plan, place) => transfer(&plan, place),
+        Request::Echo { port, kind } => echo(port, kind),
+        Request::Cid => cid(),
     }
 }
 
@@ -33,6 +35,12 @@ fn transfer(plan: &Plan, place: Place) -> ExitCode {
     };
     print(&Line::Report(Box::new(report)));
     code
+}
+
+fn echo(port: u32, kind: Kind) -> ExitCode {
+    let Err(fault) = serve(port, kind, |port| print(&Line::Listening { port }));
+    eprintln!("vsock-peer: {fault}");
+    ExitCode::FAILURE
 }
 
 fn cid() -> ExitCode {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::pattern::MAX_SLICE;
+
 /// The socket type of every connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -126,4 +128,27 @@ pub struct Plan {
     pub partner: Partner,
     /// The end of every wait, counted from the start of the program.
     pub timeout: Duration,
+}
+
+impl Plan {
+    /// An echo for any number of peers, of which so many may wait at once.
+    pub(crate) fn echo(kind: Kind, backlog: u32) -> Self {
+        Self {
+            side: Side::Listen,
+            flow: Flow::Echo,
+            kind,
+            connections: backlog,
+            bytes: 0,
+            // The longest message that is echoed.
+            write_size: MAX_SLICE,
+            read_size: 65_536,
+            seed: 0,
+            buffer_size: None,
+            zerocopy: false,
+            eor: false,
+            end: End::HalfClose,
+            partner: Partner::Peer,
+            timeout: Duration::from_secs(3600),
+        }
+    }
 }
