@@ -7,7 +7,7 @@
 //! of one is never mistaken for the slowness of another.
 
 use crate::error::{Error, Result};
-use crate::fault::Expected;
+use crate::fault::{self, Expected};
 use crate::journal::Journal;
 use proto::{Answer, Exit, Failure, Hello, JobId, KlogRecord, Note, Stream};
 use std::collections::HashMap;
@@ -382,12 +382,32 @@ impl SeatState {
         if !over && last.elapsed() < FAULT_PAUSE {
             return Trouble::Unfolding;
         }
-        Trouble::Now(Error::KernelFault {
-            machine: self.name.to_string(),
-            line: journal.fault().unwrap_or_default().into(),
-            tail: journal.tail(),
-            log: journal.path().into(),
+        let (machine, log) = (self.name.to_string(), journal.path().into());
+        let line = journal.fault().unwrap_or_default();
+        Trouble::Now(match self.stalled_in_boot(line) {
+            Some(silent) => Error::RigStalled {
+                machine,
+                silent,
+                log,
+            },
+            None => Error::KernelFault {
+                machine,
+                line: line.into(),
+                tail: journal.tail(),
+                log,
+            },
         })
+    }
+
+    /// For how long the machine boots, if its kernel says that a CPU stopped before there was a
+    /// heartbeat, where emulation does such things: nothing of ours has run in it by then.
+    fn stalled_in_boot(&self, line: &str) -> Option<Duration> {
+        match self.beat {
+            Heart::Awaited(since) if self.stalls && fault::is_stopped_cpu(line) => {
+                Some(since.elapsed())
+            }
+            _ => None,
+        }
     }
 }
 

@@ -86,6 +86,11 @@ impl Expected {
     }
 }
 
+/// Whether a fault's line says that a CPU does not run any more.
+pub(crate) fn is_stopped_cpu(line: &str) -> bool {
+    line.contains("rcu: INFO: ") && (line.contains("stall") || line.contains("detected"))
+}
+
 /// Whether a line of the kernel's log tells of a fault that nobody expected.
 pub(crate) fn is_fault(line: &str, expected: &Expected) -> bool {
     FAULTS.is_match(line) && !expected.covers(line)

@@ -88,6 +88,26 @@ fn silence_is_a_stall_only_where_there_are_stalls() {
 }
 
 #[test]
+fn a_cpu_that_stops_in_boot_is_a_stall_only_where_there_are_stalls() {
+    const STOPPED: &str = "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:";
+    let fault_of = |stalls, line: &str, beats: bool| {
+        let bench = bench(stalls);
+        bench.dut.await_heart();
+        if beats {
+            last_heard(&bench.dut, Duration::ZERO);
+        }
+        bench.dut.console(line);
+        wait(&bench.dut).unwrap_err()
+    };
+    let stall = |error: &Error| matches!(error, Error::RigStalled { .. });
+    assert!(stall(&fault_of(true, STOPPED, false)));
+    assert!(!stall(&fault_of(false, STOPPED, false)));
+    // With a heart that beats, or another fault, it is the kernel's, always.
+    assert!(!stall(&fault_of(true, STOPPED, true)));
+    assert!(!stall(&fault_of(true, "BUG: unable to handle", false)));
+}
+
+#[test]
 fn a_machine_that_leaves_may_end_but_not_stop() {
     let bench = bench(true);
     bench.dut.post(|seat| seat.leaving = true);
