@@ -72,3 +72,6 @@ fn answer(jobs: &Jobs, call: Call) -> io::Result<Answer> {
     }
     Ok(Answer::Done)
 }
+
+#[cfg(test)]
+mod tests;
