@@ -11,7 +11,7 @@ use super::hosted::{self, SETUP_LIMIT};
 use crate::board::{BOOT_LIMIT, Board, Seat};
 use crate::checkout::RunDir;
 use crate::choose::Accelerator;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext as _, Result};
 use crate::fault::Expected;
 use crate::image::{Image, ImageSpec};
 use crate::job::{Job, Program};
@@ -111,7 +111,6 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
 /// Serves the lab root, read-only. The socket listens before the server runs, so QEMU may connect at
 /// any time.
 fn start_share(sockets: &SocketDir, seat: &Seat, logs: &Path) -> Result<Process> {
-    use crate::error::IoContext as _;
     let path = sockets.path("root");
     let listener = UnixListener::bind(&path).context(|| format!("listen on {}", path.display()))?;
     let mut command = Command::new("/usr/libexec/virtiofsd");
