@@ -15,6 +15,7 @@
 #                           backports kernel, without installing anything here
 #   make demo               the C driver and this one side by side, in a table
 #   make check              all tests
+#   make conformance      what applications and operators do, with both drivers
 #   make shell              a prompt in a guest with the module loaded
 #   make bench              where the time goes, with intervals and plots
 #
@@ -30,7 +31,7 @@ rustfmt = rustfmt --edition 2021 --config-path $(KDIR)/.rustfmt.toml
 
 .DEFAULT_GOAL := modules
 .PHONY: modules modules_install clean rust-analyzer clippy fmt fmt-check doc \
-	rust-metadata debian-module demo check shell bench help
+	rust-metadata debian-module demo check conformance shell bench help
 
 modules: rust-metadata
 	$(kbuild) modules
@@ -66,7 +67,7 @@ rust-metadata:
 # Everything below runs inside of the lab root, which tools/labroot.sh makes.
 lab = tools/labroot.sh run tools/lab.sh
 
-demo check shell bench:
+demo check conformance shell bench:
 	@$(lab) $@
 
 help:

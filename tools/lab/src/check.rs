@@ -5,20 +5,13 @@
 //! a file and a line in [`cases`].
 
 mod build;
-mod case;
 mod counters;
 mod device;
-mod fixture;
 mod load;
-mod memory;
-mod messages;
-mod mode;
 mod refusal;
 mod reload;
 mod run;
-mod tap;
 mod transfer;
-mod upstream;
 
 use std::path::PathBuf;
 
@@ -26,30 +19,24 @@ use anyhow::Result;
 use regex::Regex;
 use rig::{Rig, RigKind, Stalls};
 
+use crate::case::fixture::Subject;
+use crate::case::tap::Tap;
+use crate::case::{Case, boots, table};
 use crate::workbench::Workbench;
-use case::Case;
-pub(crate) use fixture::Subject;
 use run::Runner;
-use tap::Tap;
 
 /// The table of everything that is checked, in the order in which it is.
 fn cases() -> Vec<Case> {
-    let table = [
+    let mut cases = table([
         ("load", load::cases()),
         ("transfer", transfer::cases()),
         ("counters", counters::cases()),
         ("refusal", refusal::cases()),
         ("reload", reload::cases()),
         ("device", device::cases()),
-        ("upstream", upstream::cases()),
-    ];
-    let named = table.into_iter().flat_map(|(noun, cases)| {
-        cases.into_iter().map(move |mut case| {
-            case.noun = noun;
-            case
-        })
-    });
-    named.collect()
+    ]);
+    cases.extend(crate::conformance::quick_cases());
+    cases
 }
 
 /// What to check.
@@ -82,20 +69,10 @@ impl Options {
         let mut cases = cases();
         cases.retain(|case| {
             let belongs = if short { case.short } else { case.whole };
-            belongs && self.wanted(&case.title())
+            belongs && case.runs_on(kind) && self.wanted(&case.title())
         });
         // Where the emulation stalls, a boot's life has to be short.
-        if kind != RigKind::Nested || short {
-            return vec![cases];
-        }
-        let mut boots: Vec<Vec<Case>> = Vec::new();
-        for case in cases {
-            match boots.last_mut() {
-                Some(boot) if boot[0].noun == case.noun => boot.push(case),
-                _ => boots.push(vec![case]),
-            }
-        }
-        boots
+        boots(cases, kind == RigKind::Nested && !short)
     }
 
     fn wanted(&self, title: &str) -> bool {
@@ -148,24 +125,17 @@ pub(crate) fn check(options: &Options) -> Result<bool> {
         );
     }
     for kind in kinds {
-        let boots = options.boots(kind);
-        if boots.iter().all(Vec::is_empty) {
-            continue;
-        }
-        let rig = Rig::open(
-            kind,
-            workbench.rig_config(module.as_deref()),
-            &workbench.run,
-            &workbench.progress,
-        )?;
-        let mut runner = Runner {
-            tap: &mut tap,
-            rig: &rig,
-            subject: options.driver,
-            stalls: &mut stalls,
-            progress: &workbench.progress,
-        };
-        for boot in boots {
+        for boot in options.boots(kind) {
+            let mut config = workbench.rig_config(module.as_deref());
+            config.setup = boot[0].setup.clone();
+            let rig = Rig::open(kind, config, &workbench.run, &workbench.progress)?;
+            let mut runner = Runner {
+                tap: &mut tap,
+                rig: &rig,
+                subject: options.driver,
+                stalls: &mut stalls,
+                progress: &workbench.progress,
+            };
             runner.run(&boot);
         }
     }

@@ -24,15 +24,15 @@ pub(crate) struct Options {
     seconds: u64,
     /// The driver that is put beside C's; with c, the same one, which shows the spread.
     #[arg(long, value_enum, default_value = "rust")]
-    driver: crate::check::Subject,
+    driver: crate::case::fixture::Subject,
 }
 
 /// Measures, prints the table, and keeps it in `build/demo`.
 pub(crate) fn demo(options: &Options) -> Result<()> {
     let workbench = Workbench::open("demo")?;
     let module = match options.driver {
-        crate::check::Subject::Rust => Some(workbench.module()?),
-        crate::check::Subject::C => None,
+        crate::case::fixture::Subject::Rust => Some(workbench.module()?),
+        crate::case::fixture::Subject::C => None,
     };
     let kinds = match options.rig {
         Some(kind) => vec![kind],

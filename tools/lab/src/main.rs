@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod case;
 mod check;
+mod conformance;
 mod counters;
 mod demo;
 mod shell;
@@ -39,6 +41,8 @@ enum Command {
     Bench(::bench::Options),
     /// Prove the build: TAP on standard output, the sums in the last line.
     Check(check::Options),
+    /// What applications and operators do, with both drivers: a matrix of verdicts.
+    Conformance(conformance::Options),
     /// A prompt in a guest with the module loaded and the far side ready.
     Shell(shell::Options),
 }
@@ -74,6 +78,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::Demo(options) => demo::demo(options).map(|()| true),
         Command::Bench(options) => bench::bench(options).map(|()| true),
         Command::Check(options) => check::check(options),
+        Command::Conformance(options) => conformance::conformance(options),
         Command::Shell(options) => shell::shell(options).map(|()| true),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use rig::{Driver, Pair, Rig, RigKind};
 
-use crate::check::Subject;
+use crate::case::fixture::Subject;
 use crate::transfer::listening_port;
 use crate::workbench::Workbench;
 

@@ -125,6 +125,14 @@ impl Transfer {
     }
 }
 
+/// Transfers that show that a driver works at all.
+pub(crate) fn smoke() -> Vec<Transfer> {
+    let size = 4096;
+    [Kind::Stream, Kind::Seqpacket]
+        .map(|kind| Transfer::new(kind, Direction::BothWays, size, 256 << 10))
+        .into()
+}
+
 impl fmt::Display for Transfer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {

@@ -17,7 +17,7 @@ use crate::fault::Expected;
 use crate::image::Manifest;
 use crate::job::{Job, Output, Program};
 use crate::link::Link;
-use crate::qemu::{Qmp, VsockBackend};
+use crate::qemu::{Qmp, VsockDevices};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(crate) struct Traits {
     /// What its image holds.
     pub(crate) manifest: Arc<Manifest>,
     /// What serves its vsock devices.
-    pub(crate) vsock: Option<VsockBackend>,
+    pub(crate) vsock: Option<VsockDevices>,
     /// What its kernel says at any time because of what it runs on.
     pub(crate) noise: Expected,
 }

@@ -12,5 +12,5 @@ pub(crate) use launch::{Ports, Vm, await_agent, connect};
 pub use monitor::Qmp;
 pub(crate) use probe::probe;
 pub(crate) use spec::{Backend, Chassis, VmSpec, Wiring};
-pub(crate) use vsock::VsockBackend;
 pub use vsock::VsockDevice;
+pub(crate) use vsock::{VsockBackend, VsockDevices};

@@ -17,6 +17,7 @@ use crate::kernel::Kernel;
 use crate::pair::Pair;
 use crate::programs::Programs;
 use crate::progress::Progress;
+use crate::setup::GuestSetup;
 use std::path::PathBuf;
 
 /// What a rig is made of.
@@ -39,6 +40,8 @@ pub struct RigConfig {
     pub cpus: u32,
     /// Its memory in MiB.
     pub memory: u32,
+    /// What is unusual about the guest under test.
+    pub setup: GuestSetup,
     /// Kernel messages that look like a fault and are none.
     pub expected: Expected,
 }
@@ -66,6 +69,7 @@ impl RigConfig {
             wire_options: Vec::new(),
             cpus: 2,
             memory: 512,
+            setup: GuestSetup::default(),
             expected: Expected::default(),
         }
     }
@@ -85,6 +89,10 @@ impl Rig {
         run: &RunDir,
         progress: &Progress,
     ) -> Result<Self> {
+        if kind != RigKind::Wire && config.setup.ring_size().is_some() {
+            let what = "vhost-vsock has rings of one size; take RIG=wire for another one";
+            return Err(Error::Setup(what.into()));
+        }
         let step = progress.step(format!("making the image of the {kind} rig's guests"));
         let spec = ImageSpec {
             kernel: &config.kernel,

@@ -98,7 +98,9 @@ impl VhostUserBackend for Device {
     type Vring = Vring;
 
     fn num_queues(&self) -> usize {
-        2
+        // Those of the device of the specification. QEMU's own socket device keeps the third, the event
+        // queue, to itself; as another device it passes all of them on.
+        3
     }
 
     fn max_queue_size(&self) -> usize {
@@ -157,8 +159,9 @@ impl VhostUserBackend for Device {
     }
 
     fn stop_vring(&self, queue: u32) -> io::Result<()> {
-        let side = side_of(queue)?;
-        self.tell(|wire| wire.stop(self.port, side));
+        if let Some(side) = side_of(queue)? {
+            self.tell(|wire| wire.stop(self.port, side));
+        }
         Ok(())
     }
 
@@ -169,16 +172,20 @@ impl VhostUserBackend for Device {
         queues: &[Vring],
         _thread: usize,
     ) -> io::Result<()> {
-        let side = side_of(event.into())?;
-        self.tell(|wire| wire.kick(self.port, side, queues, &self.memory));
+        if let Some(side) = side_of(event.into())? {
+            self.tell(|wire| wire.kick(self.port, side, queues, &self.memory));
+        }
         Ok(())
     }
 }
 
-fn side_of(queue: u32) -> io::Result<Side> {
+/// Which of the packets' queues it is; none if it is the event queue, whose buffers stay unused because
+/// the wire has no events to tell.
+fn side_of(queue: u32) -> io::Result<Option<Side>> {
     match queue {
-        0 => Ok(Side::Rx),
-        1 => Ok(Side::Tx),
+        0 => Ok(Some(Side::Rx)),
+        1 => Ok(Some(Side::Tx)),
+        2 => Ok(None),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use rig::logged;
 
-use super::tap::{TestResult, Verdict};
+use crate::case::tap::{TestResult, Verdict};
 use crate::workbench::Workbench;
 
 /// One command whose success is a test.

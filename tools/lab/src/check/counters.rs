@@ -4,9 +4,9 @@
 use anyhow::{Result, ensure};
 use vsock_peer::plan::Kind;
 
-use super::case::Case;
-use super::fixture::Fixture;
-use super::mode::Mode;
+use crate::case::Case;
+use crate::case::fixture::Fixture;
+use crate::case::mode::Mode;
 use crate::counters::Counters;
 use crate::transfer::{Direction, Transfer};
 

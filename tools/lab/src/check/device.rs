@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, ensure};
 use rig::{Mark, VsockDevice};
 use vsock_peer::plan::Kind;
 
-use super::case::Case;
-use super::fixture::{Fixture, PATIENCE, Subject, until};
-use super::transfer::smoke;
+use crate::case::Case;
+use crate::case::fixture::{Fixture, PATIENCE, Subject, until};
+use crate::transfer::smoke;
 use crate::transfer::{Direction, Transfer, report};
 
 /// How soon the programs whose connections the device carried have to notice that it is gone.

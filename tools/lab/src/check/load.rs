@@ -4,8 +4,8 @@
 use anyhow::{Context as _, Result, ensure};
 use rig::Driver;
 
-use super::case::Case;
-use super::fixture::{Fixture, PATIENCE, Subject};
+use crate::case::Case;
+use crate::case::fixture::{Fixture, PATIENCE, Subject};
 
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {
@@ -110,7 +110,7 @@ fn back_and_forth(fixture: &Fixture<'_>) -> Result<()> {
     };
     for driver in [&other, &ours] {
         fixture.use_driver(driver)?;
-        for transfer in super::transfer::smoke() {
+        for transfer in crate::transfer::smoke() {
             fixture
                 .transfer(&transfer)
                 .with_context(|| format!("with {}", driver.name()))?;

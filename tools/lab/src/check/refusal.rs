@@ -4,9 +4,9 @@
 use anyhow::{Context as _, Result, ensure};
 use rig::{Driver, KlogRecord};
 
-use super::case::Case;
-use super::fixture::{EBUSY, Fixture};
-use super::transfer::smoke;
+use crate::case::Case;
+use crate::case::fixture::{EBUSY, Fixture};
+use crate::transfer::smoke;
 
 const EINVAL: i32 = 22;
 

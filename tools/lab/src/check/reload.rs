@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use rig::{Job, Machine, Program};
 
-use super::case::Case;
-use super::fixture::{EAGAIN, EBUSY, Fixture, PATIENCE, until};
-use super::memory::Memory;
-use super::transfer::smoke;
+use crate::case::Case;
+use crate::case::fixture::{EAGAIN, EBUSY, Fixture, PATIENCE, until};
+use crate::case::memory::Memory;
 use crate::transfer::listening_port;
+use crate::transfer::smoke;
 
 /// Times the driver is loaded in all.
 const RELOADS: usize = 50;

@@ -2,15 +2,15 @@
 //! Takes cases through one boot, or through more if one of them kills the machines.
 
 use std::io::Write;
-use std::time::Instant;
 
-use anyhow::{Context as _, Result};
-use rig::{Driver, Pair, Progress, Rig, RigKind, Stalls, Step};
+use anyhow::Result;
+use rig::{Pair, Progress, Rig, RigKind, Stalls, Step};
 
-use super::case::{Case, Outcome};
-use super::fixture::{Fixture, Subject};
-use super::messages::Watch;
-use super::tap::{Tap, TestResult, Verdict};
+use crate::case::Case;
+use crate::case::fixture::{Fixture, Length, Subject};
+use crate::case::messages::Watch;
+use crate::case::tap::{Tap, TestResult, Verdict};
+use crate::case::turn;
 
 /// What all boots of one run share.
 pub(crate) struct Runner<'a, W> {
@@ -115,13 +115,14 @@ struct Boot<'a> {
 
 impl<'a> Boot<'a> {
     fn begin(pair: &'a Pair, subject: Subject) -> Result<Self> {
-        let fixture = Fixture { pair, subject };
+        let fixture = Fixture {
+            pair,
+            subject,
+            length: Length::Quick,
+            compare: true,
+        };
         let whole = Watch::begin(&fixture)?;
-        if pair.kind() == RigKind::Wire {
-            let far = fixture.far().use_driver(&Driver::c());
-            far.context("loading the C driver on the far side")?;
-        }
-        fixture.settle()?;
+        turn::begin(&fixture)?;
         Ok(Self {
             fixture,
             whole,
@@ -131,56 +132,13 @@ impl<'a> Boot<'a> {
 
     /// Runs a case; an error besides its results means that the machines are gone.
     fn run(&mut self, case: &Case, step: &Step) -> (Vec<TestResult>, Option<anyhow::Error>) {
-        let begin = Instant::now();
         self.provoked.extend(&case.provokes);
-        let outcome = self.outcome(case);
-        let name = format!("{}: {}", self.fixture.pair.kind(), case.title());
-        let took = Some(begin.elapsed());
-        let one = |verdict| TestResult {
-            name: name.clone(),
-            verdict,
-            took,
-        };
-        match outcome {
-            Ok(Outcome::Holds) => (vec![one(Verdict::Pass)], None),
-            Ok(Outcome::Skipped(why)) => (vec![one(Verdict::Skip(why))], None),
-            Ok(Outcome::Each(tests)) => {
-                let tests = tests.into_iter().map(|(test, verdict)| TestResult {
-                    name: format!("{name}: {test}"),
-                    verdict,
-                    took: None,
-                });
-                (tests.collect(), None)
-            }
-            Err(error) => {
-                let result = one(Verdict::Fail(format!("{error:#}")));
-                step.detail("finding out what the failure left behind");
-                (vec![result], self.recover().err())
-            }
+        let turn = turn::take(&self.fixture, case);
+        if !turn.broke {
+            return (turn.results, None);
         }
-    }
-
-    fn outcome(&self, case: &Case) -> Result<Outcome> {
-        if case.ours_only && self.fixture.subject == Subject::C {
-            return Ok(Outcome::Skipped("the C driver has no such thing".into()));
-        }
-        self.fixture.settle()?;
-        let watch = Watch::begin(&self.fixture)?;
-        let outcome = case.run(&self.fixture)?;
-        watch.end(&case.provokes)?;
-        Ok(outcome)
-    }
-
-    /// What a failed case left behind must not fail the next one: either the driver, loaded anew, still
-    /// moves bytes, or this boot is over.
-    fn recover(&self) -> Result<()> {
-        self.fixture.pair.check()?;
-        self.fixture.reload([])?;
-        for transfer in super::transfer::smoke() {
-            let works = self.fixture.transfer(&transfer);
-            works.context("the last failure left the guest without a working driver")?;
-        }
-        Ok(())
+        step.detail("finding out what the failure left behind");
+        (turn.results, turn::recover(&self.fixture).err())
     }
 
     fn end(&self) -> Result<()> {

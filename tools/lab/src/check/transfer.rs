@@ -4,9 +4,9 @@
 use anyhow::Result;
 use vsock_peer::plan::{End, Kind};
 
-use super::case::Case;
-use super::fixture::Fixture;
-use super::mode::Mode;
+use crate::case::Case;
+use crate::case::fixture::Fixture;
+use crate::case::mode::Mode;
 use crate::transfer::{Direction, Transfer};
 
 /// Write sizes around what the driver decides by: the 64 and 128 bytes up to which
@@ -66,14 +66,6 @@ pub(crate) fn cases() -> Vec<Case> {
         small_reads,
     ));
     cases
-}
-
-/// Transfers that show that a driver works at all.
-pub(crate) fn smoke() -> Vec<Transfer> {
-    let size = 4096;
-    [Kind::Stream, Kind::Seqpacket]
-        .map(|kind| Transfer::new(kind, Direction::BothWays, size, 256 << 10))
-        .into()
 }
 
 fn label(kind: Kind) -> &'static str {

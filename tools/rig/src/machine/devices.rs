@@ -4,7 +4,7 @@
 
 use super::Machine;
 use crate::error::{Error, Result};
-use crate::qemu::{VsockBackend, VsockDevice};
+use crate::qemu::{VsockDevice, VsockDevices};
 
 impl Machine {
     /// Plugs in a vsock device: the second one, or the first one after it was unplugged. The guest
@@ -18,7 +18,7 @@ impl Machine {
         self.vsock()?.unplug(&mut *self.monitor()?, device)
     }
 
-    fn vsock(&self) -> Result<&VsockBackend> {
+    fn vsock(&self) -> Result<&VsockDevices> {
         self.traits.vsock.as_ref().ok_or_else(|| {
             let name = self.name();
             Error::Setup(format!(

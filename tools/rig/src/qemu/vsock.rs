@@ -5,6 +5,7 @@
 use super::monitor::Qmp;
 use super::spec::VmSpec;
 use crate::error::{Error, Result};
+use crate::setup::GuestSetup;
 use qapi::qmp;
 use std::path::PathBuf;
 use std::thread;
@@ -16,6 +17,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The number of a socket device, from the virtio specification.
 const VIRTIO_ID: u32 = 19;
+/// Its queues, and the bytes of its configuration, from there as well.
+const QUEUES: u32 = 3;
+const CONFIG_SIZE: u32 = 8;
 
 /// One of a guest's vsock devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +42,15 @@ pub(crate) enum VsockBackend {
     Vhost([u32; 2]),
 }
 
+/// The vsock devices of one guest.
+#[derive(Clone, Debug)]
+pub(crate) struct VsockDevices {
+    /// What serves them.
+    pub(crate) backend: VsockBackend,
+    /// What is unusual about them.
+    pub(crate) setup: GuestSetup,
+}
+
 impl VsockDevice {
     fn number(self) -> usize {
         match self {
@@ -56,16 +69,16 @@ impl VsockDevice {
     }
 }
 
-impl VsockBackend {
+impl VsockDevices {
     /// Gives a virtual machine its first device.
     pub(crate) fn add_first(&self, spec: &mut VmSpec) {
         let device = VsockDevice::First;
-        if let Some(path) = self.socket(device) {
+        if let Some(path) = self.backend.socket(device) {
             let port = device.port();
             spec.option("-chardev", format!("socket,id={port},path={path}"));
         }
         let (driver, properties) = self.device(device);
-        let (id, slot) = (device.id(), self.bus(device));
+        let (id, slot) = (device.id(), self.backend.bus(device));
         let mut option = format!("{driver},id={id},bus={slot}");
         for (property, value) in properties {
             // Shown bare, as QEMU's command line wants it.
@@ -77,11 +90,11 @@ impl VsockBackend {
 
     /// Plugs a device in.
     pub(crate) fn plug(&self, qmp: &mut Qmp, device: VsockDevice) -> Result<()> {
-        if let (VsockBackend::Vhost(_), VsockDevice::Crippled) = (self, device) {
+        if let (VsockBackend::Vhost(_), VsockDevice::Crippled) = (&self.backend, device) {
             let what = "vhost-vsock has all of its queues; the wire rig has a crippled device";
             return Err(Error::Setup(what.into()));
         }
-        if let Some(path) = self.socket(device) {
+        if let Some(path) = self.backend.socket(device) {
             let data = qmp::UnixSocketAddress {
                 abstract_: None,
                 tight: None,
@@ -93,7 +106,7 @@ impl VsockBackend {
         let add = qmp::device_add {
             driver: driver.into(),
             id: Some(device.id()),
-            bus: Some(self.bus(device)),
+            bus: Some(self.backend.bus(device)),
             arguments: properties.into_iter().collect(),
         };
         qmp.execute(add).map(drop)
@@ -104,7 +117,7 @@ impl VsockBackend {
         qmp.execute(qmp::device_del { id: device.id() })?;
         let what = format!("the guest to give up its device {}", device.id());
         wait(qmp, what, |qmp| Ok(!qmp.devices()?.contains(&device.id())))?;
-        if self.socket(device).is_none() {
+        if self.backend.socket(device).is_none() {
             return Ok(());
         }
         // The device has left the tree, but QEMU frees it a little later, and until then it holds its
@@ -119,6 +132,26 @@ impl VsockBackend {
         })
     }
 
+    /// The device's driver in QEMU, and the properties that say what it is and what serves it.
+    fn device(&self, device: VsockDevice) -> (&'static str, Vec<(String, serde_json::Value)>) {
+        let (driver, mut properties) = match &self.backend {
+            VsockBackend::Wire(_) => wire_device(device, self.setup.ring_size()),
+            VsockBackend::Vhost(cids) => (
+                "vhost-vsock-pci",
+                vec![("guest-cid", cids[device.number()].into())],
+            ),
+        };
+        if device != VsockDevice::Crippled {
+            properties.extend(self.setup.device_properties());
+        }
+        let owned = properties
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value));
+        (driver, owned.collect())
+    }
+}
+
+impl VsockBackend {
     /// The bus that a device is plugged into.
     fn bus(&self, device: VsockDevice) -> String {
         match self {
@@ -134,35 +167,29 @@ impl VsockBackend {
             VsockBackend::Vhost(_) => None,
         }
     }
+}
 
-    /// The device's driver in QEMU, and the properties that say what it is and what serves it.
-    fn device(&self, device: VsockDevice) -> (&'static str, Vec<(String, serde_json::Value)>) {
-        let (driver, properties) = match (self, device) {
-            (VsockBackend::Wire(_), VsockDevice::Crippled) => (
-                // QEMU's device for any virtio device that a process of its own serves.
-                "vhost-user-test-device-pci",
-                vec![
-                    ("chardev", device.port().into()),
-                    ("virtio-id", VIRTIO_ID.into()),
-                    ("num_vqs", 1.into()),
-                    ("vq_size", 128.into()),
-                    ("config_size", 0.into()),
-                ],
-            ),
-            (VsockBackend::Wire(_), _) => (
-                "vhost-user-vsock-pci",
-                vec![("chardev", device.port().into())],
-            ),
-            (VsockBackend::Vhost(cids), _) => (
-                "vhost-vsock-pci",
-                vec![("guest-cid", cids[device.number()].into())],
-            ),
-        };
-        let owned = properties
-            .into_iter()
-            .map(|(name, value): (&str, _)| (name.to_owned(), value));
-        (driver, owned.collect())
-    }
+/// A device that the wire serves.
+fn wire_device(
+    device: VsockDevice,
+    ring: Option<u16>,
+) -> (&'static str, Vec<(&'static str, serde_json::Value)>) {
+    let port = ("chardev", device.port().into());
+    // QEMU's socket device has rings of one size only. But it has a device for any virtio device that
+    // a process of its own serves, and that can be a socket device with other rings, or with too few.
+    let (rings, size, config) = match (device, ring) {
+        (VsockDevice::Crippled, _) => (1, 128, 0),
+        (_, Some(size)) => (QUEUES, size, CONFIG_SIZE),
+        (_, None) => return ("vhost-user-vsock-pci", vec![port]),
+    };
+    let properties = vec![
+        port,
+        ("virtio-id", VIRTIO_ID.into()),
+        ("num_vqs", rings.into()),
+        ("vq_size", size.into()),
+        ("config_size", config.into()),
+    ];
+    ("vhost-user-test-device-pci", properties)
 }
 
 /// Asks QEMU until it says yes.

@@ -14,7 +14,7 @@ use crate::machine::{Machine, Traits};
 use crate::pair::Parts;
 use crate::process::Process;
 use crate::progress::Step;
-use crate::qemu::{self, Chassis, Ports, Vm, VmSpec, VsockBackend};
+use crate::qemu::{self, Chassis, Ports, Vm, VmSpec, VsockBackend, VsockDevices};
 use crate::sockets::SocketDir;
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
@@ -52,11 +52,14 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         memory: config.memory,
         kernel: config.kernel.image(),
         initrd: rig.image.path().into(),
-        cmdline: String::new(),
+        cmdline: config.setup.command_line(),
         options: Vec::new(),
     };
-    let backend = VsockBackend::Vhost([cid, cid + 1]);
-    backend.add_first(&mut spec);
+    let vsock = VsockDevices {
+        backend: VsockBackend::Vhost([cid, cid + 1]),
+        setup: config.setup.clone(),
+    };
+    vsock.add_first(&mut spec);
     hosted::add_network(&mut spec, forwarded);
     let ports = Ports::listen(&sockets, "dut")?;
     let wiring = ports.wiring();
@@ -64,7 +67,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
     let traits = Traits {
         cid,
         manifest: rig.image.manifest().clone(),
-        vsock: Some(backend),
+        vsock: Some(vsock),
         noise: Expected::noise_of(Accelerator::Kvm),
     };
     let dut = qemu::connect(&guest_seat, connected, traits)?;

@@ -19,7 +19,7 @@ use crate::machine::{Machine, Traits};
 use crate::pair::Parts;
 use crate::process::Process;
 use crate::progress::Step;
-use crate::qemu::{self, Backend, Chassis, Ports, Vm, VmSpec, VsockBackend, Wiring};
+use crate::qemu::{self, Backend, Chassis, Ports, Vm, VmSpec, VsockBackend, VsockDevices, Wiring};
 use crate::sockets::SocketDir;
 use std::collections::HashMap;
 use std::os::unix::net::UnixListener;
@@ -85,7 +85,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
     ready_host(&host)?;
 
     step.detail("booting the guest under the host VM's KVM");
-    let vsock = VsockBackend::Vhost(GUEST_CIDS);
+    let vsock = vsock_devices(rig);
     let guest_traits = traits(GUEST_CIDS[0], &rig.image, Some(vsock));
     let dut = qemu::connect(&guest_seat, guest_connected, guest_traits)?;
     let guest = start_guest(rig, &host, &guest_seat)?;
@@ -199,16 +199,23 @@ fn start_guest(rig: &Rig, host: &Machine, seat: &Seat) -> Result<Job> {
         memory: config.memory,
         kernel: inside(GUEST_KERNEL),
         initrd: inside(GUEST_IMAGE),
-        cmdline: String::new(),
+        cmdline: config.setup.command_line(),
         options: Vec::new(),
     };
-    VsockBackend::Vhost(GUEST_CIDS).add_first(&mut spec);
+    vsock_devices(rig).add_first(&mut spec);
     hosted::add_network(&mut spec, FORWARDED_PORT);
     let mut arguments = vec!["qemu-system-x86_64".to_owned()];
     arguments.extend(spec.arguments(&guest_wiring(host)?));
     let job = host.spawn(Program::from(arguments).root(ROOT))?;
     job.carries(seat);
     Ok(job)
+}
+
+fn vsock_devices(rig: &Rig) -> VsockDevices {
+    VsockDevices {
+        backend: VsockBackend::Vhost(GUEST_CIDS),
+        setup: rig.config.setup.clone(),
+    }
 }
 
 /// The wiring of the guest's QEMU: each character device leads to the host VM's port for it.

@@ -17,7 +17,8 @@ use crate::fault::Expected;
 use crate::machine::{Machine, Traits};
 use crate::pair::{ControlPath, Parts};
 use crate::progress::Step;
-use crate::qemu::{self, Chassis, Ports, Vm, VmSpec, VsockBackend};
+use crate::qemu::{self, Chassis, Ports, Vm, VmSpec, VsockBackend, VsockDevices};
+use crate::setup::GuestSetup;
 use crate::sockets::SocketDir;
 use std::path::{Path, PathBuf};
 
@@ -106,6 +107,11 @@ fn start(
     logs: &Path,
 ) -> Result<(Vm, Machine)> {
     let config = &rig.config;
+    // The peer is as usual, whatever the guest under test is like.
+    let setup = match guest.name == DUT.name {
+        true => config.setup.clone(),
+        false => GuestSetup::default(),
+    };
     let mut spec = VmSpec {
         name: guest.name.into(),
         chassis: Chassis::Shared,
@@ -118,11 +124,14 @@ fn start(
         memory: config.memory,
         kernel: config.kernel.image(),
         initrd: rig.image.path().into(),
-        cmdline: String::new(),
+        cmdline: setup.command_line(),
         options: Vec::new(),
     };
-    let backend = VsockBackend::Wire(guest.sockets(sockets));
-    backend.add_first(&mut spec);
+    let vsock = VsockDevices {
+        backend: VsockBackend::Wire(guest.sockets(sockets)),
+        setup,
+    };
+    vsock.add_first(&mut spec);
     let network = |host: u8| sockets.path(&format!("network{host}"));
     let (local, remote) = (network(guest.host), network(guest.other));
     spec.option(
@@ -147,7 +156,7 @@ fn start(
         Traits {
             cid: guest.cids[0],
             manifest: rig.image.manifest().clone(),
-            vsock: Some(backend),
+            vsock: Some(vsock),
             noise: Expected::noise_of(config.accelerator),
         },
     )?;

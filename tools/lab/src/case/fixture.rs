@@ -40,12 +40,28 @@ impl Subject {
     }
 }
 
+/// How long a case may take its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// As part of `lab check`: a few seconds.
+    Quick,
+    /// As `lab conformance` runs it by itself.
+    Usual,
+    /// With every loop as long as it is worth.
+    Full,
+}
+
 /// Two machines, and the driver under test in one of them.
 pub(crate) struct Fixture<'a> {
     /// The machines, and the way between them that is not under test.
     pub pair: &'a Pair,
     /// The driver under test.
     pub subject: Subject,
+    /// How long the case may take.
+    #[allow(dead_code)]
+    pub length: Length,
+    /// What fails is to be tried with the C driver as well, which has had no turn of its own.
+    pub compare: bool,
 }
 
 impl<'a> Fixture<'a> {
@@ -57,6 +73,16 @@ impl<'a> Fixture<'a> {
     /// The machine that it talks to.
     pub(crate) fn far(&self) -> &'a Machine {
         self.pair.far()
+    }
+
+    /// The number of rounds of a loop: in `lab check`, usually, and at full length.
+    #[allow(dead_code)]
+    pub(crate) fn rounds<T: Copy>(&self, quick: T, usual: T, full: T) -> T {
+        match self.length {
+            Length::Quick => quick,
+            Length::Usual => usual,
+            Length::Full => full,
+        }
     }
 
     /// Brings the driver under test to the state in which every case finds it.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What may be unusual about the guest under test and its vsock device.
+
+/// How the guest under test is set up; by default, as usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct GuestSetup {
+    no_indirect: bool,
+    no_seqpacket: bool,
+    access_platform: bool,
+    ring: Option<u16>,
+    kernel_options: Vec<String>,
+}
+
+impl GuestSetup {
+    /// Its device offers no indirect descriptors.
+    pub fn without_indirect(mut self) -> Self {
+        self.no_indirect = true;
+        self
+    }
+
+    /// Its device offers no SOCK_SEQPACKET.
+    pub fn without_seqpacket(mut self) -> Self {
+        self.no_seqpacket = true;
+        self
+    }
+
+    /// Its device wants to be given DMA addresses, as behind an IOMMU (`iommu_platform=on`).
+    pub fn access_platform(mut self) -> Self {
+        self.access_platform = true;
+        self
+    }
+
+    /// Its device has rings of this size, a power of two, instead of 128. The wire rig has such.
+    pub fn ring(mut self, size: u16) -> Self {
+        self.ring = Some(size);
+        self
+    }
+
+    /// Its kernel is given one more option on the command line, such as `swiotlb=force`.
+    pub fn kernel_option(mut self, option: impl Into<String>) -> Self {
+        self.kernel_options.push(option.into());
+        self
+    }
+
+    /// The size of its device's rings, if that is unusual.
+    pub(crate) fn ring_size(&self) -> Option<u16> {
+        self.ring
+    }
+
+    /// What is added to its kernel's command line.
+    pub(crate) fn command_line(&self) -> String {
+        self.kernel_options.join(" ")
+    }
+
+    /// Properties of its vsock device, as QEMU has them.
+    pub(crate) fn device_properties(&self) -> Vec<(&'static str, serde_json::Value)> {
+        // Switches that are turned over; the third one QEMU calls neither on nor off by default.
+        let properties = [
+            (self.no_indirect, "indirect_desc", false.into()),
+            (self.access_platform, "iommu_platform", true.into()),
+            (self.no_seqpacket, "seqpacket", "off".into()),
+        ];
+        let wanted = properties.into_iter().filter(|(wanted, _, _)| *wanted);
+        wanted.map(|(_, name, value)| (name, value)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_guest_has_nothing_added() {
+        let usual = GuestSetup::default();
+        assert!(usual.device_properties().is_empty());
+        assert_eq!(usual.command_line(), "");
+    }
+
+    #[test]
+    fn each_wish_is_added() {
+        let odd = GuestSetup::default()
+            .without_indirect()
+            .without_seqpacket()
+            .access_platform()
+            .kernel_option("swiotlb=force")
+            .kernel_option("nosmp");
+        let names: Vec<&str> = odd
+            .device_properties()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names, ["indirect_desc", "iommu_platform", "seqpacket"]);
+        assert_eq!(odd.command_line(), "swiotlb=force nosmp");
+    }
+}
