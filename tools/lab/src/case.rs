@@ -13,7 +13,7 @@ use anyhow::Result;
 use rig::{GuestSetup, RigKind};
 
 use fixture::Fixture;
-use tap::Verdict;
+use tap::TestResult;
 
 /// What a case that ran to its end found out.
 pub(crate) enum Outcome {
@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
     /// It could not be tried here, and why.
     Skipped(String),
     /// It consists of tests of their own, each with its name.
-    Each(Vec<(String, Verdict)>),
+    Each(Vec<TestResult>),
 }
 
 type Run = Box<dyn Fn(&Fixture<'_>) -> Result<Outcome>>;

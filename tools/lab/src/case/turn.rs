@@ -43,10 +43,9 @@ pub(crate) fn take(fixture: &Fixture<'_>, case: &Case) -> Turn {
         Ok(Outcome::Holds) => vec![one(Verdict::Pass)],
         Ok(Outcome::Skipped(why)) => vec![one(Verdict::Skip(why))],
         Ok(Outcome::Each(tests)) => {
-            let tests = tests.into_iter().map(|(test, verdict)| TestResult {
-                name: format!("{name}: {test}"),
-                verdict,
-                took: None,
+            let tests = tests.into_iter().map(|test| TestResult {
+                name: format!("{name}: {}", test.name),
+                ..test
             });
             tests.collect()
         }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use rig::{Driver, GuestSetup, Program, RigKind, Side};
 
 use crate::case::fixture::{Fixture, PATIENCE, Subject};
-use crate::case::tap::Verdict;
+use crate::case::tap::{TestResult, Verdict};
 use crate::case::{Case, Outcome};
 
 /// The longest that the whole program may take; a case of it gives up after ten seconds.
@@ -17,8 +17,9 @@ const WHOLE: Duration = Duration::from_secs(180);
 /// C driver.
 const ENOUGH: usize = 5;
 
-/// Entries of a ring that is full most of the time.
-const NARROW: u16 = 16;
+/// Entries of a ring that is full most of the time; with fewer, the kernel cannot send the largest
+/// packets without a copy, and the suite asks for that.
+const NARROW: u16 = 32;
 
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {
@@ -63,7 +64,7 @@ struct Tried {
 }
 
 /// Runs every case; one that fails ends the program, which is then started again behind it.
-fn suite(fixture: &Fixture<'_>, server: Side) -> Result<Vec<(String, Verdict)>> {
+fn suite(fixture: &Fixture<'_>, server: Side) -> Result<Vec<TestResult>> {
     let mut tried: Vec<Tried> = Vec::new();
     let mut failed = 0;
     let complete = loop {
@@ -95,12 +96,17 @@ fn suite(fixture: &Fixture<'_>, server: Side) -> Result<Vec<(String, Verdict)>> 
         compare_with_c(fixture, server, &mut tried)?;
     }
     tried.sort_by_key(|case| case.number);
+    let test = |name, verdict| TestResult {
+        name,
+        verdict,
+        took: None,
+    };
     let named = tried.into_iter();
-    let named = named.map(|case| (format!("{} {}", case.number, case.name), case.verdict));
-    let mut named: Vec<(String, Verdict)> = named.collect();
+    let named = named.map(|case| test(format!("{} {}", case.number, case.name), case.verdict));
+    let mut named: Vec<TestResult> = named.collect();
     if !complete {
         let why = format!("not run: {failed} cases have failed");
-        named.push(("the cases after these".into(), Verdict::Fail(why)));
+        named.push(test("the cases after these".into(), Verdict::Fail(why)));
     }
     Ok(named)
 }
