@@ -14,6 +14,7 @@ use crate::case::Case;
 use crate::contender::Contender;
 use crate::meter::Meter;
 use crate::options::Options;
+use crate::pin::pin;
 use crate::report::{Measurements, Report};
 use crate::sample::{Place, Sample, SampleLog};
 use crate::schedule::{self, Boot};
@@ -23,7 +24,7 @@ use crate::traffic;
 
 /// How long a transfer is to take, long enough for its begin and end not to matter.
 const TRANSFER: Duration = Duration::from_millis(1000);
-const QUICK_TRANSFER: Duration = Duration::from_millis(250);
+const QUICK_TRANSFER: Duration = Duration::from_millis(300);
 
 /// What a run needs from whoever prepared it.
 #[derive(Debug)]
@@ -108,6 +109,7 @@ impl Campaign<'_> {
         let boots = schedule::boots(self.kind, &self.cases, self.contenders, rounds, transfer);
         let mut log = SampleLog::create(&self.bench.folder, self.kind)?;
         let mut samples = Vec::new();
+        let mut pinned = None;
         for (number, boot) in boots.iter().enumerate() {
             let name = format!("bench, boot {} of {}", number + 1, boots.len());
             let step = progress.step(&name);
@@ -124,8 +126,10 @@ impl Campaign<'_> {
                     samples
                 }
                 _ => rig.run_part(&name, &mut stalls, progress, |pair| {
-                    if self.kind == RigKind::Wire {
-                        pair.far().use_driver(&Driver::c())?;
+                    match self.kind {
+                        RigKind::Wire => pair.far().use_driver(&Driver::c())?,
+                        RigKind::Kvm => pinned = Some(pin(pair.dut())?),
+                        _ => {}
                     }
                     self.boot(Site::Pair(pair), boot, &mut sizes, &step)
                 })?,
@@ -141,6 +145,7 @@ impl Campaign<'_> {
             drivers: self.contenders.iter().map(|c| c.name.clone()).collect(),
             rounds,
             stalls,
+            pinned,
             samples,
         })
     }

@@ -18,11 +18,14 @@ const SET: [&str; 2] = [
     "vmw_vsock_virtio_transport_common",
     "vmw_vsock_virtio_transport",
 ];
+/// A build of our driver, which may stand in a set's folder instead.
+const OURS: &str = "virtio_vsock_rs";
 /// Where our driver has its switches.
 const DEBUGFS: &str = "/sys/kernel/debug/virtio_vsock_rs";
 /// A closed connection lets go of its driver once its peer has confirmed.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
+const NO_PARAMETERS: &[&str] = &[];
 /// What unloading a module in use fails with, from `<errno.h>`: EAGAIN and EBUSY.
 const IN_USE: [i32; 2] = [11, 16];
 
@@ -41,7 +44,9 @@ enum Kind {
     /// Ours with one of its switches off, and the cases in which that can matter.
     Without(&'static str, fn(Case) -> bool),
     /// The folder of a set's modules here.
-    Extra(PathBuf),
+    Set(PathBuf),
+    /// The folder of another build of ours.
+    Build(PathBuf),
 }
 
 impl Contender {
@@ -61,27 +66,35 @@ impl Contender {
             ),
         ];
         for extra in extra {
+            let file = |module: &str| extra.folder.join(format!("{module}.ko"));
+            if file(OURS).is_file() {
+                all.push(contender(&extra.name, Kind::Build(extra.folder.clone())));
+                continue;
+            }
             for module in SET {
-                let file = extra.folder.join(format!("{module}.ko"));
                 ensure!(
-                    file.is_file(),
-                    "the driver {} has no {}; build it for the lab's kernel first",
+                    file(module).is_file(),
+                    "the driver {} has neither {OURS}.ko nor {}; build it for the lab's kernel first",
                     extra.name,
-                    file.display()
+                    file(module).display()
                 );
             }
-            all.push(contender(&extra.name, Kind::Extra(extra.folder.clone())));
+            all.push(contender(&extra.name, Kind::Set(extra.folder.clone())));
         }
         Ok(all)
     }
 
     /// The files that the guest needs for it: where they are here, and where they are to be there.
     pub(crate) fn files(&self) -> Vec<(PathBuf, String)> {
-        let Kind::Extra(folder) = &self.kind else {
-            return Vec::new();
+        let (folder, modules) = match &self.kind {
+            Kind::Set(folder) => (folder, &SET[..]),
+            Kind::Build(folder) => (folder, &[OURS][..]),
+            _ => return Vec::new(),
         };
-        SET.map(|module| (folder.join(format!("{module}.ko")), self.place(module)))
-            .into()
+        modules
+            .iter()
+            .map(|module| (folder.join(format!("{module}.ko")), self.place(module)))
+            .collect()
     }
 
     fn place(&self, module: &str) -> String {
@@ -90,7 +103,7 @@ impl Contender {
 
     /// Whether it is our driver, with counters in debugfs.
     pub(crate) fn is_ours(&self) -> bool {
-        matches!(self.kind, Kind::Ours | Kind::Without(..))
+        matches!(self.kind, Kind::Ours | Kind::Without(..) | Kind::Build(_))
     }
 
     /// Whether measuring it in a case can show anything.
@@ -113,12 +126,16 @@ impl Contender {
                     guest.use_driver(&Driver::rust())?;
                     guest.write(&format!("{DEBUGFS}/{switch}"), "0\n")?;
                 }
-                Kind::Extra(_) => {
+                Kind::Build(_) => {
+                    guest.insmod(SET[0], NO_PARAMETERS)?;
+                    guest.insmod_file(&self.place(OURS), NO_PARAMETERS)?;
+                }
+                Kind::Set(_) => {
                     if !guest.has_module("vsock")? {
-                        guest.insmod("vsock", &[] as &[&str])?;
+                        guest.insmod("vsock", NO_PARAMETERS)?;
                     }
                     for module in SET {
-                        guest.insmod_file(&self.place(module), &[] as &[&str])?;
+                        guest.insmod_file(&self.place(module), NO_PARAMETERS)?;
                     }
                 }
             }

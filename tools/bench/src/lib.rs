@@ -17,6 +17,7 @@ mod meter;
 mod metric;
 mod options;
 pub mod perf;
+mod pin;
 mod plot;
 mod ratio;
 mod report;

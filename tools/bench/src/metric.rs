@@ -22,6 +22,10 @@ pub(crate) enum Metric {
     LatencyP99,
     /// Busy time of all the guest's CPUs for an operation: a write, a round trip, a connection.
     CpuTime,
+    /// Time for an operation that the host's CPUs ran the guest, as the host counts it.
+    GuestTime,
+    /// Busy time of all CPUs at the other end for an operation, without what they ran guests.
+    FarTime,
     /// Interrupts of the vsock device.
     Interrupts,
     /// Times that the guest's program was woken.
@@ -38,13 +42,15 @@ pub(crate) enum Metric {
 
 impl Metric {
     /// In the order of a report.
-    pub(crate) const ALL: [Metric; 12] = [
+    pub(crate) const ALL: [Metric; 14] = [
         Metric::Throughput,
         Metric::ConnectionRate,
         Metric::LatencyP1,
         Metric::LatencyMean,
         Metric::LatencyP99,
         Metric::CpuTime,
+        Metric::GuestTime,
+        Metric::FarTime,
         Metric::Interrupts,
         Metric::Wakeups,
         Metric::Switches,
@@ -60,7 +66,7 @@ impl Metric {
             Metric::Throughput => "MiB/s",
             Metric::ConnectionRate => "1/s",
             Metric::LatencyP1 | Metric::LatencyMean | Metric::LatencyP99 => "us",
-            Metric::CpuTime => match case {
+            Metric::CpuTime | Metric::GuestTime | Metric::FarTime => match case {
                 Case::Stream { .. } | Case::Perf { .. } => "us/write",
                 Case::PingPong { .. } => "us/round trip",
                 Case::Connect => "us/connection",
@@ -105,11 +111,11 @@ impl Metric {
             };
             return count.filter(|_| alone).map(per_unit);
         }
-        let usage = match sample.case {
+        let (usage, far) = match sample.case {
             Case::PingPong {
                 beside_bulk: true, ..
-            } => None,
-            _ => sample.usage,
+            } => (None, None),
+            _ => (sample.usage, sample.far),
         };
         let latency = sample.latency.as_ref();
         match self {
@@ -126,6 +132,10 @@ impl Metric {
             Metric::LatencyMean => latency.map(|latency| latency.mean_us),
             Metric::LatencyP99 => latency.map(|latency| latency.p99_us),
             Metric::CpuTime => usage.map(|usage| usage.cpu_us as f64 / operations),
+            Metric::GuestTime => far
+                .map(|far| far.guest_us as f64 / operations)
+                .filter(|&time| time > 0.0),
+            Metric::FarTime => far.map(|far| far.cpu_us as f64 / operations),
             Metric::Interrupts => usage.and_then(|usage| usage.interrupts).map(per_unit),
             Metric::Wakeups => usage.map(|usage| per_unit(usage.wakeups)),
             Metric::Switches => usage.map(|usage| per_unit(usage.switches)),

@@ -20,8 +20,9 @@ pub struct Options {
     /// Rounds; otherwise 8, or 3 if it is to be quick.
     #[arg(long, env = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// More drivers: each a folder with a vmw_vsock_virtio_transport_common.ko and a
-    /// vmw_vsock_virtio_transport.ko that take the place of the kernel's.
+    /// More drivers: each a folder with another build's virtio_vsock_rs.ko, or with a
+    /// vmw_vsock_virtio_transport_common.ko and a vmw_vsock_virtio_transport.ko that take the place
+    /// of the kernel's.
     #[arg(long, env = "EXTRA", value_name = "NAME:FOLDER", value_delimiter = ',')]
     pub extra: Vec<Extra>,
     /// Only cases whose name, as --list shows it, matches this regular expression.

@@ -53,6 +53,7 @@ mod tests {
             bytes,
             seconds: noise / (1.0 + driver as f64 / 2.0),
             usage: None,
+            far: None,
             latency: times.latency(),
         };
         let place = Place {
@@ -84,6 +85,7 @@ mod tests {
             drivers: DRIVERS.map(String::from).to_vec(),
             rounds: ROUNDS,
             stalls: Stalls::default(),
+            pinned: None,
             samples,
         };
         let rows = summary::rows(&measured.samples, &measured.cases, &measured.drivers);

@@ -27,6 +27,8 @@ pub(crate) struct Measurements {
     pub rounds: u32,
     /// How often the rig stalled.
     pub stalls: Stalls,
+    /// How threads were pinned to CPUs, where that is of use.
+    pub pinned: Option<String>,
     /// Every transfer.
     pub samples: Vec<Sample>,
 }
@@ -73,11 +75,13 @@ impl Report {
         if self.text.is_empty() {
             text += &format!("{}{}", self.machine, table::LEGEND);
         }
+        let pinned = measured.pinned.as_ref();
         text += &format!(
-            "\nThe {} rig, {} rounds, {}.\n{}",
+            "\nThe {} rig, {} rounds, {}{}.\n{}",
             measured.kind,
             measured.rounds,
             measured.stalls,
+            pinned.map(|how| format!("; {how}")).unwrap_or_default(),
             table::text(&rows)
         );
         print!("{text}");

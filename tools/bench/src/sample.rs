@@ -36,6 +36,8 @@ pub(crate) struct Sample {
     pub seconds: f64,
     /// What the guest spent meanwhile.
     pub usage: Option<Usage>,
+    /// What the machine at the other end spent, which may be the guest's host.
+    pub far: Option<Usage>,
     /// Of round trips.
     pub latency: Option<Latency>,
     /// What probes counted; with probes, the times mean nothing.
@@ -67,6 +69,7 @@ impl Sample {
             bytes: measured.bytes,
             seconds: measured.seconds,
             usage: measured.usage,
+            far: measured.far,
             latency: measured.latency,
             counts: None,
             batches: None,

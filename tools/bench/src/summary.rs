@@ -109,6 +109,7 @@ mod tests {
             bytes: 0,
             seconds,
             usage: None,
+            far: None,
             latency: None,
         };
         let place = Place {

@@ -12,6 +12,8 @@ Medians of the rounds; [ratio to the stock C driver, with the 95 % interval from
 Payload is compared byte by byte where it is received, except by the wire's sink, which counts it.
 no-batch, no-fast-path: ours with that switch off, where it can matter.
 CPU: busy time of all the guest's CPUs a write, round trip or connection (/proc/stat, in the guest's program).
+run: the same as a host counts it, without the time in which another program had the guest's CPU.
+far: busy time of all CPUs at the other end, such as the host's sender and its vhost worker.
 irq: interrupts of the vsock device (/proc/interrupts). woken: times that the guest's program was (getrusage).
 kicks (kprobe on vp_notify), credit updates and data-ready calls (tracepoints): from one more round with probes.
 These four by the MiB of a stream, otherwise by the round trip or connection.
@@ -42,8 +44,10 @@ const LATENCY: [Column; 3] = [
     column("mean us", &[Metric::LatencyMean], true),
     column("p99 us", &[Metric::LatencyP99], true),
 ];
-const COSTS: [Column; 6] = [
+const COSTS: [Column; 8] = [
     column("CPU us", &[Metric::CpuTime], true),
+    column("run us", &[Metric::GuestTime], true),
+    column("far us", &[Metric::FarTime], false),
     column("irq", &[Metric::Interrupts], false),
     column("woken", &[Metric::Wakeups], false),
     column("kicks", &[Metric::Kicks], false),

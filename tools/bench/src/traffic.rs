@@ -33,6 +33,8 @@ pub(crate) struct Measured {
     pub seconds: f64,
     /// What the guest spent meanwhile; unknown with `vsock_perf`.
     pub usage: Option<Usage>,
+    /// What the machine at the other end spent, if there is one.
+    pub far: Option<Usage>,
     /// Of round trips.
     pub latency: Option<Latency>,
 }
@@ -104,7 +106,7 @@ fn plan(case: Case, operations: u64) -> Plan {
 
 fn exchange(site: Site<'_>, case: Case, operations: u64) -> Result<Measured> {
     let plan = plan(case, operations);
-    let guest = Exchange::begin(site, plan.clone())?.end()?;
+    let (guest, far) = Exchange::begin(site, plan.clone())?.end()?;
     let bytes = match plan.flow {
         Flow::Dial => 0,
         _ => plan.bytes * u64::from(plan.connections),
@@ -118,6 +120,7 @@ fn exchange(site: Site<'_>, case: Case, operations: u64) -> Result<Measured> {
         bytes,
         seconds: guest.seconds,
         usage: Some(guest.usage),
+        far: far.map(|report| report.usage),
         latency: guest.latency,
     })
 }
@@ -197,13 +200,11 @@ impl Exchange {
         }
     }
 
-    /// Waits for its end; returns what the guest saw, if both saw an exact transfer.
-    fn end(self) -> Result<Report> {
+    /// Waits for its end; returns what the guest saw, and the far side, if both saw an exact transfer.
+    fn end(self) -> Result<(Report, Option<Report>)> {
         let guest = report(self.guest).context("in the guest")?;
-        if let Some(far) = self.far {
-            report(far).context("on the far side")?;
-        }
-        Ok(guest)
+        let far = self.far.map(|job| report(job).context("on the far side"));
+        Ok((guest, far.transpose()?))
     }
 
     /// Stops it; had it ended before, that is an error.
@@ -274,6 +275,7 @@ fn second_opinion(
         bytes,
         seconds: bytes as f64 * 8.0 / (gbits * 1e9),
         usage: None,
+        far: None,
         latency: None,
     })
 }

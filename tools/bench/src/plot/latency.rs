@@ -15,7 +15,7 @@ use crate::report::Measurements;
 type Curve = Vec<(f64, f64)>;
 
 /// The slowest round trips of all rounds are single accidents of the machine.
-const SHOWN: f64 = 0.998;
+const SHOWN: f64 = 0.995;
 
 /// Draws a panel for each ping-pong.
 pub(super) fn draw(path: &Path, measured: &Measurements) -> Result<()> {
@@ -70,7 +70,10 @@ fn panel(area: &Panel<'_>, case: Case, drivers: &[String], curves: &[Curve]) -> 
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(50)
-        .build_cartesian_2d((first * 0.95..last * 1.05).log_scale(), 0f64..1f64)
+        .build_cartesian_2d(
+            (first * 0.95..last * 1.05).log_scale().base(2.0),
+            0f64..1f64,
+        )
         .map_err(failed)?;
     chart
         .configure_mesh()

@@ -95,7 +95,8 @@ fn panel(area: &Panel<'_>, title: &str, drivers: &[String], lines: &[Vec<Point>]
     };
     let low = all().map(|point| ends(point).0).fold(1.0, f64::min);
     let high = all().map(|point| ends(point).1).fold(1.0, f64::max);
-    let (low, high) = (low * 0.95, high * 1.05);
+    // At the top there is room for the legend.
+    let (low, high) = (low * 0.95, high + 0.3 * (high - low));
     let mut chart = ChartBuilder::on(area)
         .caption(title, ("sans-serif", 16))
         .margin(10)
