@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::batches::Batches;
 use crate::case::Case;
 use crate::contender::Contender;
+use crate::exits;
 use crate::meter::Meter;
 use crate::options::Options;
 use crate::pin::pin;
@@ -181,8 +182,7 @@ impl Campaign<'_> {
                         let sample = if counting {
                             count(site, contender, &place, case, operations)
                         } else {
-                            let measured = traffic::run(site, case, operations);
-                            measured.map(|measured| Sample::new(&place, case, measured))
+                            self.time(site, &place, case, operations)
                         };
                         samples.push(sample.with_context(|| format!("with the driver {name}"))?);
                     }
@@ -190,6 +190,26 @@ impl Campaign<'_> {
             }
         }
         Ok(samples)
+    }
+}
+
+impl Campaign<'_> {
+    /// A transfer without probes.
+    fn time(
+        &self,
+        site: Site<'_>,
+        place: &Place<'_>,
+        case: Case,
+        operations: u64,
+    ) -> Result<Sample> {
+        let before = exits::read(site, self.kind)?;
+        let measured = traffic::run(site, case, operations)?;
+        let after = exits::read(site, self.kind)?;
+        let mut sample = Sample::new(place, case, measured);
+        sample.exits = after
+            .zip(before)
+            .map(|(after, before)| exits::since(&after, &before));
+        Ok(sample)
     }
 }
 

@@ -13,6 +13,7 @@ mod batches;
 mod campaign;
 mod case;
 mod contender;
+mod exits;
 mod meter;
 mod metric;
 mod options;

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use crate::case::{Case, Way};
+use crate::exits;
 use crate::sample::Sample;
 
 /// A quantity.
@@ -32,6 +33,8 @@ pub(crate) enum Metric {
     Wakeups,
     /// Context switches in the guest.
     Switches,
+    /// Times that the host's KVM left the guest.
+    Exits,
     /// Notifications of the device.
     Kicks,
     /// Credit updates by the receiver.
@@ -42,7 +45,7 @@ pub(crate) enum Metric {
 
 impl Metric {
     /// In the order of a report.
-    pub(crate) const ALL: [Metric; 14] = [
+    pub(crate) const ALL: [Metric; 15] = [
         Metric::Throughput,
         Metric::ConnectionRate,
         Metric::LatencyP1,
@@ -54,6 +57,7 @@ impl Metric {
         Metric::Interrupts,
         Metric::Wakeups,
         Metric::Switches,
+        Metric::Exits,
         Metric::Kicks,
         Metric::CreditUpdates,
         Metric::DataReady,
@@ -139,6 +143,11 @@ impl Metric {
             Metric::Interrupts => usage.and_then(|usage| usage.interrupts).map(per_unit),
             Metric::Wakeups => usage.map(|usage| per_unit(usage.wakeups)),
             Metric::Switches => usage.map(|usage| per_unit(usage.switches)),
+            Metric::Exits => sample
+                .exits
+                .as_ref()
+                .and_then(|exits| exits.get(exits::ALL))
+                .map(|&count| per_unit(count)),
             Metric::Kicks | Metric::CreditUpdates | Metric::DataReady => None,
         }
     }

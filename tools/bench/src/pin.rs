@@ -77,8 +77,15 @@ mod tests {
     #[test]
     fn only_vhost_threads_are_workers() {
         let (tell, told) = std::sync::mpsc::channel::<()>();
+        let (begin, begun) = std::sync::mpsc::channel();
         let worker = std::thread::Builder::new().name("vhost-1".into());
-        let worker = worker.spawn(move || told.recv()).unwrap();
+        // A thread names itself, before it does anything else.
+        let worker = worker.spawn(move || {
+            begin.send(()).unwrap();
+            told.recv()
+        });
+        let worker = worker.unwrap();
+        begun.recv().unwrap();
         assert_eq!(vhost_workers(nix::unistd::gettid()).unwrap().len(), 1);
         drop(tell);
         assert!(worker.join().unwrap().is_err());

@@ -13,6 +13,7 @@ use vsock_peer::usage::Usage;
 
 use crate::batches::Batches;
 use crate::case::Case;
+use crate::exits::Exits;
 use crate::meter::Counts;
 use crate::traffic::Measured;
 
@@ -38,6 +39,8 @@ pub(crate) struct Sample {
     pub usage: Option<Usage>,
     /// What the machine at the other end spent, which may be the guest's host.
     pub far: Option<Usage>,
+    /// How often the host's KVM left the guest meanwhile, programs' start and end included.
+    pub exits: Option<Exits>,
     /// Of round trips.
     pub latency: Option<Latency>,
     /// What probes counted; with probes, the times mean nothing.
@@ -70,6 +73,7 @@ impl Sample {
             seconds: measured.seconds,
             usage: measured.usage,
             far: measured.far,
+            exits: None,
             latency: measured.latency,
             counts: None,
             batches: None,

@@ -110,6 +110,7 @@ mod tests {
             seconds,
             usage: None,
             far: None,
+            exits: None,
             latency: None,
         };
         let place = Place {

@@ -15,8 +15,9 @@ CPU: busy time of all the guest's CPUs a write, round trip or connection (/proc/
 run: the same as a host counts it, without the time in which another program had the guest's CPU.
 far: busy time of all CPUs at the other end, such as the host's sender and its vhost worker.
 irq: interrupts of the vsock device (/proc/interrupts). woken: times that the guest's program was (getrusage).
+exits: of the guest to its host (KVM's counter, with the programs' start and end).
 kicks (kprobe on vp_notify), credit updates and data-ready calls (tracepoints): from one more round with probes.
-These four by the MiB of a stream, otherwise by the round trip or connection.
+These by the MiB of a stream, otherwise by the round trip or connection.
 ";
 
 /// The columns of a table: a title, and the quantities of which a row has at most one.
@@ -44,12 +45,13 @@ const LATENCY: [Column; 3] = [
     column("mean us", &[Metric::LatencyMean], true),
     column("p99 us", &[Metric::LatencyP99], true),
 ];
-const COSTS: [Column; 8] = [
+const COSTS: [Column; 9] = [
     column("CPU us", &[Metric::CpuTime], true),
     column("run us", &[Metric::GuestTime], true),
     column("far us", &[Metric::FarTime], false),
     column("irq", &[Metric::Interrupts], false),
     column("woken", &[Metric::Wakeups], false),
+    column("exits", &[Metric::Exits], false),
     column("kicks", &[Metric::Kicks], false),
     column("credit", &[Metric::CreditUpdates], false),
     column("ready", &[Metric::DataReady], false),

@@ -21,6 +21,10 @@ pub struct Usage {
     pub switches: u64,
     /// Interrupts of its vsock device (`/proc/interrupts`); none if it has no such device.
     pub interrupts: Option<u64>,
+    /// Interrupts of the CPUs' own timers (`/proc/interrupts`).
+    pub timer: u64,
+    /// Interrupts that the CPUs sent each other, to wake or call (`/proc/interrupts`).
+    pub ipis: u64,
     /// Times that this program blocked, and so was woken (`getrusage`).
     pub wakeups: u64,
 }
@@ -41,6 +45,8 @@ impl Usage {
             guest_us: busy.guests * tick_us,
             switches: value(&stat, "ctxt").unwrap_or(0),
             interrupts: vsock_device().map(|device| interrupts(&table, &device)),
+            timer: local(&table, "LOC:"),
+            ipis: local(&table, "RES:") + local(&table, "CAL:"),
             wakeups: blocked,
         }
     }
@@ -54,6 +60,8 @@ impl Usage {
             guest_us: grown(self.guest_us, before.guest_us),
             switches: grown(self.switches, before.switches),
             interrupts: interrupts.map(|(now, before)| grown(now, before)),
+            timer: grown(self.timer, before.timer),
+            ipis: grown(self.ipis, before.ipis),
             wakeups: grown(self.wakeups, before.wakeups),
         }
     }
@@ -133,6 +141,16 @@ fn interrupts(table: &str, device: &str) -> u64 {
     counts.sum()
 }
 
+/// The interrupts of a kind that has a name instead of a number, on all CPUs.
+fn local(table: &str, name: &str) -> u64 {
+    let line = table
+        .lines()
+        .find(|line| line.trim_start().starts_with(name));
+    let fields = line.map(|line| line.split_whitespace().skip(1));
+    let counts = fields.map(|fields| fields.map_while(|field| field.parse::<u64>().ok()));
+    counts.map_or(0, Iterator::sum)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,8 +165,9 @@ mod tests {
                      24:          0          1  PCI-MSIX-0000:00:04.0   0-edge      virtio2-config\n \
                      25:        100         23  PCI-MSIX-0000:00:04.0   1-edge      virtio2-rx\n \
                      26:          5          0  PCI-MSIX-0000:00:05.0   1-edge      virtio21-rx\n\
-                     NMI:          0          0   Non-maskable interrupts\n";
+                     LOC:         10          5   Local timer interrupts\n";
         assert_eq!(interrupts(table, "virtio2"), 124);
+        assert_eq!((local(table, "LOC:"), local(table, "RES:")), (15, 0));
     }
 
     #[test]
