@@ -24,7 +24,7 @@ use crate::sizes::Sizes;
 use crate::traffic;
 
 /// How long a transfer is to take, long enough for its begin and end not to matter.
-const TRANSFER: Duration = Duration::from_millis(1000);
+const TRANSFER: Duration = Duration::from_millis(600);
 const QUICK_TRANSFER: Duration = Duration::from_millis(300);
 
 /// What a run needs from whoever prepared it.
@@ -180,7 +180,7 @@ impl Campaign<'_> {
                             driver: name,
                         };
                         let sample = if counting {
-                            count(site, contender, &place, case, operations)
+                            self.count(site, contender, &place, case, operations)
                         } else {
                             self.time(site, &place, case, operations)
                         };
@@ -211,32 +211,33 @@ impl Campaign<'_> {
             .map(|(after, before)| exits::since(&after, &before));
         Ok(sample)
     }
-}
 
-/// A transfer with probes in the guest's kernel.
-fn count(
-    site: Site<'_>,
-    contender: &Contender,
-    place: &Place<'_>,
-    case: Case,
-    operations: u64,
-) -> Result<Sample> {
-    let guest = site.guest();
-    let batches = || -> Result<Option<Batches>> {
-        let counters = contender.counters(guest)?;
-        counters.as_deref().map(Batches::parse).transpose()
-    };
-    let before = batches()?;
-    let meter = Meter::begin(guest)?;
-    let measured = traffic::run(site, case, operations)?;
-    let counts = meter.end()?;
-    let grown = batches()?
-        .zip(before)
-        .map(|(after, before)| after.since(&before));
-    let mut sample = Sample::new(place, case, measured);
-    sample.counts = Some(counts);
-    sample.batches = grown;
-    Ok(sample)
+    /// A transfer with probes.
+    fn count(
+        &self,
+        site: Site<'_>,
+        contender: &Contender,
+        place: &Place<'_>,
+        case: Case,
+        operations: u64,
+    ) -> Result<Sample> {
+        let guest = site.guest();
+        let batches = || -> Result<Option<Batches>> {
+            let counters = contender.counters(guest)?;
+            counters.as_deref().map(Batches::parse).transpose()
+        };
+        let before = batches()?;
+        let meter = Meter::begin(site, self.kind)?;
+        let measured = traffic::run(site, case, operations)?;
+        let counts = meter.end()?;
+        let grown = batches()?
+            .zip(before)
+            .map(|(after, before)| after.since(&before));
+        let mut sample = Sample::new(place, case, measured);
+        sample.counts = Some(counts);
+        sample.batches = grown;
+        Ok(sample)
+    }
 }
 
 /// The part of the wire's counters that tells what a service took.

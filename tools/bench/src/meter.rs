@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Counts in the guest's kernel what nothing counts by itself, by tracing.
+//! Counts what nothing counts by itself, by tracing.
 //!
 //! Probes cost time, so what they count is counted in a round of its own, whose times are not used.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use rig::Machine;
+use rig::{Machine, RigKind};
 use serde::Serialize;
+
+use crate::site::Site;
 
 const TRACING: &str = "/sys/kernel/tracing";
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -19,19 +21,61 @@ const FAMILY: &str = "40";
 /// The names that vsock drivers give their queues. Those of other devices' drivers are different.
 const QUEUES: [&str; 3] = ["rx", "tx", "event"];
 
-/// An event, what its hits are told apart by, and where it is.
-const EVENTS: [(&str, &str); 4] = [
-    ("bench/kick", "name"),
-    ("vsock/virtio_transport_alloc_pkt", "op"),
-    ("vsock/virtio_transport_recv_pkt", "op"),
-    ("sock/sk_data_ready", "family"),
-];
+/// An event, and what its hits are told apart by.
+type Event = (&'static str, &'static str);
+
+const KICK: &str = "bench/kick";
+const ALLOC: &str = "vsock/virtio_transport_alloc_pkt";
+const RECEIVE: &str = "vsock/virtio_transport_recv_pkt";
+const READY: &str = "sock/sk_data_ready";
+
+/// What is probed in a guest. The first argument of `vp_notify()` is a struct virtqueue, with its name
+/// after a list head and a pointer.
+const IN_GUEST: Probes = Probes {
+    kick: "p:bench/kick vp_notify name=+0(+24(%di)):string",
+    events: &[
+        (KICK, "name"),
+        (ALLOC, "op"),
+        (RECEIVE, "op"),
+        (READY, "family"),
+    ],
+};
+/// What is probed in a guest's host instead, when the guest is a nested one: an emulated nested guest
+/// now and then reboots when its kernel changes its own code, which probes and tracepoints do. KVM
+/// signals a notification to the eventfd that vhost polls; the second argument is the poll's mode.
+const IN_HOST: Probes = Probes {
+    kick: "p:bench/kick vhost_poll_wakeup mode=%si:u32",
+    events: &[(KICK, "mode")],
+};
+
+struct Probes {
+    kick: &'static str,
+    events: &'static [Event],
+}
+
+impl Probes {
+    /// A line of shell for each event.
+    fn each(&self, line: &str) -> String {
+        let lines = self
+            .events
+            .iter()
+            .map(|(event, key)| line.replace("KEY", key).replace("EVENT", event));
+        lines.collect()
+    }
+}
 
 /// What was counted during a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts {
     /// Notifications of the device by the guest.
     pub kicks: u64,
+    /// What else, if the guest itself was probed.
+    pub calls: Option<Calls>,
+}
+
+/// What is called in a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Calls {
     /// Credit updates that the guest sent.
     pub updates_sent: u64,
     /// Credit updates that the guest received.
@@ -40,23 +84,29 @@ pub(crate) struct Counts {
     pub data_ready: u64,
 }
 
-/// Probes in a guest; the driver must be loaded, and stay so, while they are in use.
-#[derive(Debug)]
-pub(crate) struct Meter<'a>(&'a Machine);
+/// Probes at work; the driver must be loaded, and stay so, while they are.
+pub(crate) struct Meter<'a> {
+    machine: &'a Machine,
+    probes: Probes,
+}
 
 impl<'a> Meter<'a> {
     /// Lays the probes and begins to count.
-    pub(crate) fn begin(guest: &'a Machine) -> Result<Self> {
-        // The first argument is a struct virtqueue, with its name after a list head and a pointer.
+    pub(crate) fn begin(site: Site<'a>, kind: RigKind) -> Result<Self> {
+        let (machine, probes) = match (site, kind) {
+            (Site::Pair(pair), RigKind::Nested) => (pair.far(), IN_HOST),
+            _ => (site.guest(), IN_GUEST),
+        };
         let script = format!(
             "test -e {TRACING}/kprobe_events || mount -t tracefs tracefs {TRACING}\n\
              cd {TRACING}\n\
-             echo 'p:bench/kick vp_notify name=+0(+24(%di)):string' > kprobe_events\n\
+             echo '{}' > kprobe_events\n\
              {}",
-            on_each("echo 'hist:keys=KEY' > events/EVENT/trigger\n")
+            probes.kick,
+            probes.each("echo 'hist:keys=KEY' > events/EVENT/trigger\n")
         );
-        shell(guest, &script).context("laying probes in the guest's kernel")?;
-        Ok(Meter(guest))
+        shell(machine, &script).context("laying probes in the kernel")?;
+        Ok(Meter { machine, probes })
     }
 
     /// Reads the counts and takes the probes away.
@@ -65,17 +115,14 @@ impl<'a> Meter<'a> {
             "cd {TRACING}\n\
              {}{}\
              echo > kprobe_events\n",
-            on_each("echo event EVENT; cat events/EVENT/hist\n"),
-            on_each("echo '!hist:keys=KEY' > events/EVENT/trigger\n")
+            self.probes
+                .each("echo event EVENT; cat events/EVENT/hist\n"),
+            self.probes
+                .each("echo '!hist:keys=KEY' > events/EVENT/trigger\n")
         );
-        let text = shell(self.0, &script).context("reading the probes in the guest's kernel")?;
+        let text = shell(self.machine, &script).context("reading the probes in the kernel")?;
         Ok(parse(&text))
     }
-}
-
-fn on_each(line: &str) -> String {
-    let lines = EVENTS.map(|(event, key)| line.replace("KEY", key).replace("EVENT", event));
-    lines.concat()
 }
 
 fn shell(guest: &Machine, script: &str) -> Result<String> {
@@ -90,23 +137,24 @@ fn parse(text: &str) -> Counts {
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("event ") {
             event = name;
+            if event != KICK {
+                counts.calls.get_or_insert_default();
+            }
             continue;
         }
         let hits = || {
             let (key, hits) = line.strip_prefix('{')?.split_once("} hitcount:")?;
-            let key = key.split_once(':')?.1.trim();
-            Some((key, hits.trim().parse::<u64>().ok()?))
+            let (field, key) = key.split_once(':')?;
+            Some((field.trim(), key.trim(), hits.trim().parse::<u64>().ok()?))
         };
-        let Some((key, hits)) = hits() else { continue };
-        match event {
-            "bench/kick" if QUEUES.contains(&key) => counts.kicks += hits,
-            "vsock/virtio_transport_alloc_pkt" if key == CREDIT_UPDATE => {
-                counts.updates_sent += hits;
-            }
-            "vsock/virtio_transport_recv_pkt" if key == CREDIT_UPDATE => {
-                counts.updates_received += hits;
-            }
-            "sock/sk_data_ready" if key == FAMILY => counts.data_ready += hits,
+        let Some((field, key, hits)) = hits() else {
+            continue;
+        };
+        match (event, &mut counts.calls) {
+            (KICK, _) if field != "name" || QUEUES.contains(&key) => counts.kicks += hits,
+            (ALLOC, Some(calls)) if key == CREDIT_UPDATE => calls.updates_sent += hits,
+            (RECEIVE, Some(calls)) if key == CREDIT_UPDATE => calls.updates_received += hits,
+            (READY, Some(calls)) if key == FAMILY => calls.data_ready += hits,
             _ => {}
         }
     }
@@ -129,11 +177,24 @@ mod tests {
             event vsock/virtio_transport_recv_pkt\n{ op:          6 } hitcount:          2\n\
             event sock/sk_data_ready\n{ family:         40 } hitcount:         77\n\
             { family:          1 } hitcount:          5\n";
-        let expected = Counts {
-            kicks: 15,
+        let calls = Calls {
             updates_sent: 4,
             updates_received: 2,
             data_ready: 77,
+        };
+        let expected = Counts {
+            kicks: 15,
+            calls: Some(calls),
+        };
+        assert_eq!(parse(text), expected);
+    }
+
+    #[test]
+    fn a_hosts_histogram_is_understood() {
+        let text = "event bench/kick\n{ mode:          1 } hitcount:         12\n";
+        let expected = Counts {
+            kicks: 12,
+            calls: None,
         };
         assert_eq!(parse(text), expected);
     }

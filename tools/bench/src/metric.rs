@@ -103,14 +103,14 @@ impl Metric {
             );
             let count = match self {
                 Metric::Kicks => Some(counts.kicks),
-                Metric::DataReady => Some(counts.data_ready),
-                Metric::CreditUpdates => match sample.case {
-                    Case::Stream { way, .. } | Case::Perf { way, .. } => Some(match way {
-                        Way::ToGuest => counts.updates_sent,
-                        Way::FromGuest => counts.updates_received,
-                    }),
-                    _ => Some(counts.updates_sent + counts.updates_received),
-                },
+                Metric::DataReady => counts.calls.map(|calls| calls.data_ready),
+                Metric::CreditUpdates => counts.calls.map(|calls| match sample.case {
+                    Case::Stream { way, .. } | Case::Perf { way, .. } => match way {
+                        Way::ToGuest => calls.updates_sent,
+                        Way::FromGuest => calls.updates_received,
+                    },
+                    _ => calls.updates_sent + calls.updates_received,
+                }),
                 _ => None,
             };
             return count.filter(|_| alone).map(per_unit);

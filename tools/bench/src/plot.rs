@@ -54,7 +54,6 @@ mod tests {
             seconds: noise / (1.0 + driver as f64 / 2.0),
             usage: None,
             far: None,
-            exits: None,
             latency: times.latency(),
         };
         let place = Place {

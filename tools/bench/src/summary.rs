@@ -110,7 +110,6 @@ mod tests {
             seconds,
             usage: None,
             far: None,
-            exits: None,
             latency: None,
         };
         let place = Place {

@@ -16,7 +16,8 @@ run: the same as a host counts it, without the time in which another program had
 far: busy time of all CPUs at the other end, such as the host's sender and its vhost worker.
 irq: interrupts of the vsock device (/proc/interrupts). woken: times that the guest's program was (getrusage).
 exits: of the guest to its host (KVM's counter, with the programs' start and end).
-kicks (kprobe on vp_notify), credit updates and data-ready calls (tracepoints): from one more round with probes.
+kicks (kprobe on vp_notify; with a nested guest, on the host's vhost_poll_wakeup), credit updates and data-ready
+calls (tracepoints): from one more round with probes.
 These by the MiB of a stream, otherwise by the round trip or connection.
 ";
 
