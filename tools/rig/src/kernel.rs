@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! A stock Debian kernel: its image and modules, its source made ready for modules of our own, and
-//! the vsock programs of its own test suite. And a debug kernel that is built from the same source.
+//! the vsock programs of its own test suite. And debug kernels that are built from the same source.
 
 mod apt;
 mod build;
@@ -12,6 +12,7 @@ use crate::cache::Cache;
 use crate::error::{Error, IoContext as _, Result};
 use crate::progress::Progress;
 use build::MakeVariables;
+use debug::Checkers;
 use release::Release;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,25 +44,27 @@ pub struct TestPrograms {
 impl Kernel {
     /// Chooses a kernel and makes it ready, which takes two minutes if the cache does not have it.
     ///
-    /// The choice: the release that the environment variable `KERNEL` names; the debug kernel, if that
-    /// says `debug`; otherwise the newest 7.3 that the cache has; otherwise the newest 7.3 that Debian's
+    /// The choice: the release that the environment variable `KERNEL` names; a debug kernel, if that
+    /// says `debug` or, for data races, `kcsan`; otherwise the newest 7.3 that the cache has; otherwise the newest 7.3 that Debian's
     /// backports offer.
     pub fn prepare(cache: &Cache, progress: &Progress) -> Result<Self> {
         let wanted = std::env::var("KERNEL").unwrap_or_default();
-        match wanted.trim() {
-            "" => Self::prepare_newest(cache, progress),
-            "debug" => Self::prepare_newest(cache, progress)?.prepare_debug(cache, progress),
-            name => {
-                let release = Release::parse(name).ok_or_else(|| {
-                    Error::Setup(format!(
-                        "KERNEL={name} is neither `debug` nor the release of a Debian cloud kernel such as \
-                     7.3.4+deb13-cloud-amd64; `apt-cache search linux-image-7.3` in the lab root \
-                     (tools/labroot.sh run …) lists what there is"
-                    ))
-                })?;
-                Self::prepare_release(cache, release, progress)
-            }
+        let wanted = wanted.trim();
+        if wanted.is_empty() {
+            return Self::prepare_newest(cache, progress);
         }
+        if let Some(checkers) = Checkers::named(wanted) {
+            let stock = Self::prepare_newest(cache, progress)?;
+            return stock.prepare_debug(checkers, cache, progress);
+        }
+        let release = Release::parse(wanted).ok_or_else(|| {
+            Error::Setup(format!(
+                "KERNEL={wanted} is neither `debug` nor `kcsan` nor the release of a Debian cloud kernel \
+                 such as 7.3.4+deb13-cloud-amd64; `apt-cache search linux-image-7.3` in the lab root \
+                 (tools/labroot.sh run …) lists what there is"
+            ))
+        })?;
+        Self::prepare_release(cache, release, progress)
     }
 
     fn prepare_newest(cache: &Cache, progress: &Progress) -> Result<Self> {

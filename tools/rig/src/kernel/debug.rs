@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The debug kernel: the stock kernel's source, built with LLVM and with every checker on that can see
-//! a driver's fault, and with little else, so that it is built in minutes.
+//! The debug kernels: the stock kernel's source, built with LLVM, with checkers on that can see a
+//! driver's fault and with little else, so that each is built in minutes.
 
 use super::apt;
 use super::build::{self, MakeVariables};
@@ -15,8 +15,44 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The configuration, on top of one in which everything is off.
-const FRAGMENT: &str = include_str!("../../debug.config");
+/// What the configurations have in common, on top of one in which everything is off.
+const GUEST: &str = include_str!("../../config/guest.config");
+
+/// A debug kernel: not all checkers can be in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checkers {
+    /// Memory, locks and objects.
+    Memory,
+    /// Data races.
+    Races,
+}
+
+impl Checkers {
+    /// Those that `KERNEL=name` asks for.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        [Self::Memory, Self::Races]
+            .into_iter()
+            .find(|checkers| checkers.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "debug",
+            Self::Races => "kcsan",
+        }
+    }
+
+    fn fragment(self) -> String {
+        let own = match self {
+            Self::Memory => include_str!("../../config/debug.config"),
+            Self::Races => include_str!("../../config/kcsan.config"),
+        };
+        format!(
+            "{GUEST}{own}CONFIG_LOCALVERSION=\"-vsock-{}\"\n",
+            self.name()
+        )
+    }
+}
 
 /// Clang, because the kernel takes KASAN together with Rust from it alone; the version is that of
 /// Debian 13, whose Rust compiler has the same LLVM.
@@ -34,19 +70,24 @@ const LEFT_OUT: [&str; 7] = [
 ];
 
 impl Kernel {
-    /// Makes the debug kernel of the stock kernel's source ready; without it in the cache that takes
+    /// Makes a debug kernel of the stock kernel's source ready; without it in the cache that takes
     /// ten minutes on two processors.
-    pub(super) fn prepare_debug(&self, cache: &Cache, progress: &Progress) -> Result<Self> {
+    pub(super) fn prepare_debug(
+        &self,
+        checkers: Checkers,
+        cache: &Cache,
+        progress: &Progress,
+    ) -> Result<Self> {
         let Some(stock) = Release::parse(self.release()) else {
             let release = self.release();
             return Err(Error::Setup(format!(
                 "{release} is not a stock kernel, of which there could be a debug kernel"
             )));
         };
-        let recipe = format!("debug kernel recipe 1\n{FRAGMENT}");
-        let name = format!("debug-kernel-{stock}");
+        let recipe = format!("debug kernel recipe 2\n{}", checkers.fragment());
+        let name = format!("{}-kernel-{stock}", checkers.name());
         let folder = super::current_entry(cache, &name, &recipe, progress, |part| {
-            build(&stock, &self.tests(), part, progress)
+            build(checkers, &stock, &self.tests(), part, progress)
         })?;
         let release = fs::read_to_string(folder.join("release"))
             .context(|| format!("read the release of {name}"))?;
@@ -58,30 +99,21 @@ impl Kernel {
     }
 }
 
-fn build(stock: &Release, tests: &TestPrograms, folder: &Path, progress: &Progress) -> Result<()> {
+fn build(
+    checkers: Checkers,
+    stock: &Release,
+    tests: &TestPrograms,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<()> {
     let source = folder.join("source");
     unpack(stock, folder, &source, progress)?;
+    configure(checkers, stock, folder, progress)?;
     let log = folder.join("build.log");
-
-    let step = progress.step("configuring the debug kernel");
-    let fragment = folder.join("debug.config");
-    fs::write(&fragment, FRAGMENT).context(|| format!("write {}", fragment.display()))?;
-    let mut configure = make(&source);
-    configure.arg(format!("KCONFIG_ALLCONFIG={}", fragment.display()));
-    logged(configure.arg("allnoconfig"), &log, &step)?;
-    let config = source.join(".config");
-    let config = fs::read_to_string(&config).context(|| format!("read {}", config.display()))?;
-    let missing = missing_options(FRAGMENT, &config);
-    if !missing.is_empty() {
-        return Err(Error::Setup(format!(
-            "the source of {stock} does not agree with these lines of tools/rig/debug.config, because \
-             something that they depend on is missing or has changed its name:\n{}",
-            missing.join("\n")
-        )));
-    }
-    step.done();
-
-    let step = progress.step("building the debug kernel (ten minutes on two processors)");
+    let name = checkers.name();
+    let step = progress.step(format!(
+        "building the {name} kernel (ten minutes on two processors)"
+    ));
     logged(make(&source).args(["bzImage", "modules"]), &log, &step)?;
     let mut install = make(&source);
     let root = folder.join("root");
@@ -100,6 +132,41 @@ fn build(stock: &Release, tests: &TestPrograms, folder: &Path, progress: &Progre
     fs::create_dir(&place).context(|| format!("make {}", place.display()))?;
     for test in tests.all() {
         build::copy(test, &place.join(test.file_name().unwrap_or_default()))?;
+    }
+    step.done();
+    Ok(())
+}
+
+/// Configures the source in the folder, and makes sure that each line of the configuration came true.
+fn configure(
+    checkers: Checkers,
+    stock: &Release,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<()> {
+    let source = folder.join("source");
+    let name = checkers.name();
+    let step = progress.step(format!("configuring the {name} kernel"));
+    let wanted = checkers.fragment();
+    let fragment = folder.join("fragment.config");
+    fs::write(&fragment, &wanted).context(|| format!("write {}", fragment.display()))?;
+    let mut configure = make(&source);
+    configure.arg(format!("KCONFIG_ALLCONFIG={}", fragment.display()));
+    logged(
+        configure.arg("allnoconfig"),
+        &folder.join("build.log"),
+        &step,
+    )?;
+    let config = source.join(".config");
+    let config = fs::read_to_string(&config).context(|| format!("read {}", config.display()))?;
+    let missing = missing_options(&wanted, &config);
+    if !missing.is_empty() {
+        return Err(Error::Setup(format!(
+            "the source of {stock} does not agree with these lines of guest.config and {name}.config \
+             in tools/rig/config, because something that they depend on is missing or has changed its \
+             name:\n{}",
+            missing.join("\n")
+        )));
     }
     step.done();
     Ok(())
@@ -165,19 +232,29 @@ mod tests {
     }
 
     #[test]
-    fn the_fragment_asks_for_no_option_twice() {
-        let mut names: Vec<_> = FRAGMENT
-            .lines()
-            .filter_map(|line| {
-                line.strip_prefix("# ")
-                    .unwrap_or(line)
-                    .strip_prefix("CONFIG_")
-            })
-            .filter_map(|line| line.split(['=', ' ']).next())
-            .collect();
-        let all = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), all);
+    fn no_fragment_asks_for_an_option_twice() {
+        for checkers in [Checkers::Memory, Checkers::Races] {
+            let fragment = checkers.fragment();
+            let mut names: Vec<_> = fragment
+                .lines()
+                .filter_map(|line| {
+                    line.strip_prefix("# ")
+                        .unwrap_or(line)
+                        .strip_prefix("CONFIG_")
+                })
+                .filter_map(|line| line.split(['=', ' ']).next())
+                .collect();
+            let all = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), all);
+        }
+    }
+
+    #[test]
+    fn a_debug_kernel_is_asked_for_by_name() {
+        assert_eq!(Checkers::named("debug"), Some(Checkers::Memory));
+        assert_eq!(Checkers::named("kcsan"), Some(Checkers::Races));
+        assert_eq!(Checkers::named("7.3.4+deb13-cloud-amd64"), None);
     }
 }
