@@ -133,9 +133,9 @@ impl Ready {
 
 /// A device in use.
 ///
-/// Dropping it ends that, in the order of `virtio_vsock_vqs_del()`: sockets no longer find the
-/// device, and none is about to use it; connected sockets are reset; the device is reset, when the
-/// first queue is given up; each queue's buffers are freed; packets that waited are dropped; and
+/// Dropping it ends that: sockets no longer find the device, and none is about to use it; nothing is
+/// received any more; connected sockets are reset; the device is reset, when the first queue is
+/// given up; each queue's buffers are freed; packets that waited are dropped; and
 /// with the last queue the interrupts end. Workers that come late find no queue. Sleeps.
 pub(crate) struct Running {
     published: Option<Published<Arc<Vsock>>>,
@@ -146,10 +146,11 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.vsock.stop();
         drop(self.published.take());
-        TRANSPORT.reset_connected();
 
-        // A queue is taken out with its lock held, and given up without.
+        // A queue is taken out with its lock held, and given up without. Receiving ends before
+        // sockets are reset: a connection that it made after that would stay, and never end.
         let rx = self.vsock.rx.lock().take();
+        TRANSPORT.reset_connected();
         let tx = self.vsock.tx.lock().take();
         let event = self.vsock.event.lock().take();
         drop(rx);
