@@ -12,6 +12,7 @@
 pub mod cli;
 pub mod dial;
 pub mod echo;
+pub mod hold;
 pub mod latency;
 pub mod pattern;
 pub mod ping;

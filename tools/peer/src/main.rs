@@ -11,8 +11,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use vsock_peer::cli::{Options, Place, Request};
+use vsock_peer::cli::{self, Options, Place, Request};
 use vsock_peer::echo::serve;
+use vsock_peer::hold;
 use vsock_peer::plan::{Kind, Plan};
 use vsock_peer::report::{Line, print};
 use vsock_peer::run::run;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     match Options::parse().request() {
         Request::Transfer(plan, place) => transfer(&plan, place),
         Request::Echo { port, kind } => echo(port, kind),
+        Request::Hold(request) => holding(&request),
         Request::Cid => cid(),
     }
 }
@@ -41,6 +43,16 @@ fn echo(port: u32, kind: Kind) -> ExitCode {
     let Err(fault) = serve(port, kind, |port| print(&Line::Listening { port }));
     eprintln!("vsock-peer: {fault}");
     ExitCode::FAILURE
+}
+
+fn holding(request: &cli::Hold) -> ExitCode {
+    match hold::hold(request) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            eprintln!("vsock-peer: {fault}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn cid() -> ExitCode {

@@ -23,6 +23,18 @@ pub enum Line {
         /// The port it listens on.
         port: u32,
     },
+    /// A connection stands, which is held from now on.
+    Held {
+        /// Its number.
+        connection: u32,
+    },
+    /// A connection that was held, or was to be, has ended.
+    Ended {
+        /// Its number.
+        connection: u32,
+        /// How: an error's name, or `closed`.
+        how: String,
+    },
     /// This machine's context ID, if that was all that was asked.
     Cid(u32),
     /// The last: what was moved, and what went wrong.

@@ -153,6 +153,11 @@ impl Listener {
         Ok(listener)
     }
 
+    /// The socket that is waited on.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
     /// The port that is listened on.
     pub fn port(&self) -> nix::Result<u32> {
         Ok(getsockname::<VsockAddr>(self.0.as_raw_fd())?.port())
