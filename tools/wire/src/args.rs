@@ -44,6 +44,15 @@ pub struct Args {
     #[arg(long = "service", value_name = "KIND=PORT[,OPTION=VALUE…]")]
     pub services: Vec<ServiceSpec>,
 
+    /// Do to the guest of the first --port what the script in FILE says, and print
+    /// what came of it; the language is described in src/hostile.rs
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+
+    /// Take scripts, and questions for the counters, at a socket at PATH
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
+
     /// How many used entries of an RX queue are published at once: all of a
     /// round's (on), each by itself (off), or at most N
     #[arg(long, value_name = "on|off|N", default_value = "on")]

@@ -5,9 +5,10 @@
 //! to others, in order, nothing merged, nothing lost. A receiver without room
 //! holds back its senders' TX descriptors, and nobody else's. What goes where
 //! ([`route`]) and how packets are split ([`packet`]) is decided without a
-//! guest at hand; [`service`] is what the host itself offers to its guests; [`queue`]
-//! and [`chain`] reach into guest memory; [`device`] and [`serve`] speak
-//! vhost-user with QEMU.
+//! guest at hand; [`service`] is what the host itself offers to its guests, and
+//! [`hostile`] what it does to them that no honest host would; [`queue`] and
+//! [`chain`] reach into guest memory; [`device`] and [`serve`] speak vhost-user
+//! with QEMU.
 
 #![cfg_attr(not(test), forbid(unsafe_code))]
 
@@ -15,6 +16,7 @@ pub mod args;
 pub mod chain;
 pub mod device;
 pub mod header;
+pub mod hostile;
 pub mod packet;
 pub mod port;
 pub mod queue;

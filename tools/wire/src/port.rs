@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One guest's end of the wire.
 
+mod play;
+
 use std::collections::VecDeque;
 
 use crate::args::{PortSpec, UsedBatch};
@@ -11,6 +13,8 @@ use crate::route::PortId;
 use crate::service::host::{Heard, Host};
 use crate::service::spec::ServiceSpec;
 use crate::stats::{PortReport, PortStats};
+
+use play::Play;
 
 /// Packets taken from one guest before the others have their turn.
 const COLLECT_PACKETS: usize = 64;
@@ -61,6 +65,8 @@ pub struct Port {
     rx_empty: bool,
     rx_broken: bool,
     tx_broken: bool,
+    /// What the device does to the guest that no honest one would.
+    play: Option<Play>,
     /// What was counted.
     pub stats: PortStats,
 }
@@ -81,6 +87,7 @@ impl Port {
             rx_empty: false,
             rx_broken: false,
             tx_broken: false,
+            play: None,
             stats: PortStats::default(),
         }
     }
@@ -97,7 +104,8 @@ impl Port {
 
     /// Whether the guest may have packets to take.
     pub fn has_tx_work(&self) -> bool {
-        self.tx_work
+        let deaf = self.play.as_ref().is_some_and(|play| play.engine.is_deaf());
+        self.tx_work && !deaf
     }
 
     /// Whether packets wait for the guest, and it may have room for them.
@@ -139,6 +147,9 @@ impl Port {
             Side::Rx => {
                 self.stats.rx_queue.kicks += 1;
                 self.rx_empty = false;
+                if let Some(play) = &mut self.play {
+                    play.engine.kick();
+                }
             }
             Side::Tx => {
                 self.stats.tx_queue.kicks += 1;
@@ -317,11 +328,25 @@ impl Port {
 
     /// A packet of the guest is through: its chain may go back.
     pub fn settle(&mut self, head: u16) {
-        self.done.push(head);
+        match &mut self.play {
+            Some(play) if play.engine.is_holding() => play.engine.keep(head),
+            _ => self.done.push(head),
+        }
     }
 
     /// Give the chains of packets that are through back to the guest.
     pub fn give_back(&mut self) {
+        self.return_chains(Vec::new());
+    }
+
+    /// Give all of them back, even those that a script keeps: the queue stops.
+    pub fn give_all_back(&mut self) {
+        let kept = self.play.as_mut().map(|play| play.engine.let_go_of_all());
+        self.return_chains(kept.unwrap_or_default());
+    }
+
+    fn return_chains(&mut self, kept: Vec<u16>) {
+        self.done.extend(kept);
         let heads = std::mem::take(&mut self.done);
         let held = self.holding;
         self.holding -= heads.len();
@@ -342,6 +367,9 @@ impl Port {
     pub fn stop(&mut self, side: Side) {
         // A driver that lets go of one lets go of both, and of all connections.
         self.host.clear();
+        if let Some(play) = &mut self.play {
+            play.engine.reset();
+        }
         match side {
             Side::Rx => {
                 debug_assert!(self.inbox.is_empty());

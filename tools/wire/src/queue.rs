@@ -193,6 +193,55 @@ impl Round<'_> {
         self.unpublished.clear();
     }
 
+    /// Publish used entries, a buffer's number and a length each, whether they
+    /// are true or not: for a device that lies. What was given back is shown first.
+    pub fn publish_as_told(&mut self, entries: &[(u32, u32)]) -> Result<(), Broken> {
+        self.publish();
+        let size = self.size();
+        for entries in entries.chunks(size.into()) {
+            let queue = self.state.get_queue_mut();
+            let first = queue.next_used();
+            let base = GuestAddress(queue.used_ring());
+            let at = |offset| {
+                base.checked_add(offset)
+                    .ok_or(virtio_queue::Error::AddressOverflow)
+            };
+            for (i, (id, len)) in entries.iter().enumerate() {
+                let slot = u64::from(first.wrapping_add(i as u16) % size);
+                let entry = u64::from(*id) | (u64::from(*len) << 32);
+                self.memory
+                    .write_obj(entry.to_le(), at(4 + slot * 8)?)
+                    .map_err(virtio_queue::Error::GuestMemory)?;
+            }
+            let next = first.wrapping_add(entries.len() as u16);
+            self.memory
+                .store(next.to_le(), at(2)?, Ordering::Release)
+                .map_err(virtio_queue::Error::GuestMemory)?;
+            queue.set_next_used(next);
+            self.stats.used += entries.len() as u64;
+            self.stats.publications += 1;
+        }
+        Ok(())
+    }
+
+    /// Interrupt the guest, whether it wants that or not.
+    pub fn interrupt(&mut self) {
+        self.stats.signals += 1;
+        if let Err(error) = self.state.signal_used_queue() {
+            log::warn!("a guest cannot be interrupted: {error}");
+        }
+    }
+
+    /// Whether the guest has dealt with all that was published, as far as it
+    /// tells: it asks to be told about the next entry.
+    pub fn is_all_seen(&self) -> bool {
+        let queue = self.state.get_queue();
+        let event = GuestAddress(queue.avail_ring())
+            .checked_add(4 + 2 * u64::from(queue.size()))
+            .and_then(|address| self.memory.load::<u16>(address, Ordering::Acquire).ok());
+        queue.event_idx_enabled() && event.map(u16::from_le) == Some(queue.next_used())
+    }
+
     /// Whether the guest wants an interrupt for what was published.
     ///
     /// The crate's own answer does not fit batches, and leaves out the flag of

@@ -14,6 +14,8 @@ use vhost::vhost_user::Listener;
 
 use crate::args::{Args, OnOff};
 use crate::device::Offer;
+use crate::hostile::control;
+use crate::hostile::script::Script;
 use crate::route::PortId;
 use crate::serve::serve;
 use crate::socket::listen;
@@ -30,6 +32,7 @@ enum Event {
 pub fn run(args: Args) -> anyhow::Result<()> {
     args.check()?;
     args.stats.as_deref().map_or(Ok(()), Report::check_path)?;
+    let script = args.script.as_deref().map(read_script).transpose()?;
     let (events, inbox) = mpsc::channel();
     // Before the first socket is made: a signal from here on ends the program
     // in order.
@@ -61,10 +64,26 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             })
             .context("cannot start a thread")?;
     }
+    if let Some(path) = &args.control {
+        let listener = listen(path)?;
+        sockets.paths.push(path);
+        let (wire, events) = (wire.clone(), events.clone());
+        thread::Builder::new()
+            .name("controls".into())
+            .spawn(move || {
+                let error = control::serve(&wire, &listener).context("the control socket failed");
+                let _ = events.send(Event::PortFailed(error));
+            })
+            .context("cannot start a thread")?;
+    }
     let mut stdout = std::io::stdout();
     writeln!(stdout, "ready")
         .and_then(|()| stdout.flush())
         .context("cannot say ready on the standard output")?;
+
+    if let Some(text) = script {
+        start_script(text, args.ports[0].cid, &wire, events)?;
+    }
 
     let report = || {
         wire.lock()
@@ -82,6 +101,37 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let written = write_stats(&args, &report());
     end.and(written)
+}
+
+/// The script of the command line, looked at before anything begins.
+fn read_script(path: &Path) -> anyhow::Result<String> {
+    let text = fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read the script {}", path.display()))?;
+    let parsed: Result<Script, String> = text.parse();
+    let in_it = || format!("in the script {}", path.display());
+    parsed.map_err(anyhow::Error::msg).with_context(in_it)?;
+    Ok(text)
+}
+
+/// Runs a script for the guest with this CID, and prints what came of it.
+fn start_script(
+    text: String,
+    cid: u32,
+    wire: &Arc<Mutex<Wire>>,
+    events: mpsc::Sender<Event>,
+) -> anyhow::Result<()> {
+    let wire = wire.clone();
+    let run = move || {
+        let report = control::run(&wire, cid, &text, || (), || false).and_then(|report| {
+            let text = serde_json::to_string(&report)?;
+            Ok(writeln!(std::io::stdout(), "{text}")?)
+        });
+        if let Err(error) = report {
+            let _ = events.send(Event::PortFailed(error.context("the script failed")));
+        }
+    };
+    let thread = thread::Builder::new().name("script".into()).spawn(run);
+    thread.map(drop).context("cannot start a thread")
 }
 
 fn write_stats(args: &Args, report: &Report) -> anyhow::Result<()> {

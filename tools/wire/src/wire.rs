@@ -6,9 +6,15 @@
 //! two guests can wait for each other. The guests are the slow part here: there
 //! is nothing to win by serving them in parallel.
 
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Instant;
+
 use bytes::Bytes;
 
 use crate::args::{PortSpec, UsedBatch};
+use crate::hostile::engine::Engine;
+use crate::hostile::report::Report as ScriptReport;
+use crate::hostile::script::Script;
 use crate::packet::{Origin, Packet};
 use crate::port::{Port, Side};
 use crate::queue::{Memory, Vring};
@@ -75,6 +81,32 @@ impl Wire {
         }
     }
 
+    /// The port of the guest with this CID.
+    pub fn find(&self, cid: u32) -> Option<PortId> {
+        let at = self.ports.iter().position(|port| port.cid() == cid);
+        at.map(PortId)
+    }
+
+    /// Begin to do to a guest what a script says. The channel tells when that is
+    /// over. The work that follows is the caller's to start.
+    pub fn start_script(&mut self, id: PortId, script: Script) -> anyhow::Result<Receiver<()>> {
+        let (ended, over) = sync_channel(1);
+        let port = self.port(id);
+        let engine = Engine::new(script, port.cid());
+        port.start_script(engine, ended)?;
+        Ok(over)
+    }
+
+    /// Tell a script the time, in case that it waits for one.
+    pub fn tick(&mut self, id: PortId, now: Instant) {
+        self.port(id).tick(now);
+    }
+
+    /// End a script, whether it is over or not.
+    pub fn end_script(&mut self, id: PortId) -> ScriptReport {
+        self.port(id).end_script().unwrap_or_default()
+    }
+
     fn port(&mut self, id: PortId) -> &mut Port {
         &mut self.ports[id.0]
     }
@@ -88,7 +120,9 @@ impl Wire {
     pub fn work(&mut self) -> bool {
         let (mut sent, mut finished) = (Vec::new(), Vec::new());
         let busy = |port: &Port| {
-            port.has_tx_work() || port.has_rx_work() || port.has_done() || port.has_host_work()
+            let script = port.has_script_work();
+            let host = port.has_host_work();
+            script || host || port.has_tx_work() || port.has_rx_work() || port.has_done()
         };
         for _ in 0..ROUNDS {
             if !self.ports.iter().any(busy) {
@@ -101,6 +135,9 @@ impl Wire {
                 }
             }
             for id in self.ids() {
+                if self.port(id).has_script_work() && self.port(id).drive_script().is_err() {
+                    self.refuse_waiting(id);
+                }
                 if self.port(id).has_host_work() {
                     self.port(id).produce();
                 }
@@ -126,13 +163,15 @@ impl Wire {
 
     /// Send a packet of `sender`'s guest on its way.
     fn forward(&mut self, sender: PortId, packet: Packet) {
+        let header = *packet.header();
         let cid = self.port(sender).cid();
         let find = |cid| {
             let at = |port: &Port| u64::from(port.cid()) == cid && port.is_up();
             self.ports.iter().position(at).map(PortId)
         };
-        match route(packet.header(), cid, find) {
+        match route(&header, cid, find) {
             Route::Forward(receiver) => self.port(receiver).push(packet),
+            _ if self.port(sender).hear_in_script(&header) => self.settle(packet.origin()),
             Route::Host => match self.port(sender).hear(&packet) {
                 Heard::Done => self.settle(packet.origin()),
                 Heard::Refuse => self.refuse(sender, packet),
@@ -192,7 +231,7 @@ impl Wire {
         let port = self.port(id);
         port.stats.drops.sender_left += lost;
         heads.into_iter().for_each(|head| port.settle(head));
-        port.give_back();
+        port.give_all_back();
         port.stop(Side::Tx);
     }
 }

@@ -2,7 +2,8 @@
 //! The program as others run it: its output, its files, its signals, its ends.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -33,6 +34,7 @@ fn command(folder: &Path) -> Command {
         ));
     }
     command.arg("--stats").arg(folder.join("stats"));
+    command.arg("--control").arg(folder.join("control"));
     command
 }
 
@@ -75,6 +77,16 @@ impl Program {
         assert_eq!(rest, "");
         assert!(!self.path("3").exists() && !self.path("4").exists());
         self.stats().unwrap()
+    }
+
+    /// Ask something at the control socket, and hear the answer's first line.
+    fn ask(&self, question: &str) -> String {
+        let mut control = UnixStream::connect(self.path("control")).unwrap();
+        control.set_read_timeout(Some(LIMIT)).unwrap();
+        control.write_all(question.as_bytes()).unwrap();
+        let mut answer = String::new();
+        BufReader::new(control).read_line(&mut answer).unwrap();
+        answer
     }
 
     fn descriptors(&self) -> usize {
@@ -152,6 +164,39 @@ fn guests_that_come_and_go_leave_nothing_behind() {
 }
 
 #[test]
+fn questions_and_scripts_are_taken_while_it_runs() {
+    let program = Program::start();
+    let stats: Value = serde_json::from_str(&program.ask("stats\n")).unwrap();
+    assert_eq!(stats["ports"][1]["cid"], 4);
+    for (question, why) in [
+        ("what\n", "ask run CID BYTES, or stats"),
+        ("run 3 4\nsned", "line 1: 'sned' is no step"),
+        ("run 9 4\nsync", "no port for CID 9"),
+        ("run 3 many\n", "the length is no number"),
+    ] {
+        let error = program.ask(question);
+        assert!(error.contains(why), "{question}: {error}");
+    }
+    // A script that waits for a guest ends with whoever asked for it.
+    let mut control = UnixStream::connect(program.path("control")).unwrap();
+    control.write_all(b"run 3 4\nsync").unwrap();
+    let mut begun = [0; 6];
+    control.read_exact(&mut begun).unwrap();
+    assert_eq!(&begun, b"begun\n");
+    let busy = |wanted: bool| {
+        wait_for("another script to be taken or not", || {
+            let answer = program.ask("run 3 0\n");
+            assert!(answer == "begun\n" || answer.contains("another script runs"));
+            ((answer != "begun\n") == wanted).then_some(())
+        })
+    };
+    busy(true);
+    drop(control);
+    busy(false);
+    program.end(Signal::SIGTERM);
+}
+
+#[test]
 fn counters_can_go_into_a_pipe() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
@@ -201,6 +246,10 @@ fn bad_arguments_say_what_to_do() {
         (
             vec!["--port", "cid=3,socket=/a", "--stats", "/tmp"],
             "is a folder",
+        ),
+        (
+            vec!["--port", "cid=3,socket=/a", "--script", "/nowhere/a.script"],
+            "cannot read the script",
         ),
         (
             vec!["--port", "cid=3,socket=/a", "--service", "drain=1"],

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use super::connection::{Connection, Verdict};
 use super::report::{ServiceReport, ServiceStats};
 use super::spec::ServiceSpec;
-use crate::header::{TYPE_SEQPACKET, TYPE_STREAM, op};
+use crate::header::{Header, TYPE_SEQPACKET, TYPE_STREAM, op};
 use crate::packet::Packet;
 
 /// The host's CID.
@@ -64,6 +64,13 @@ impl Host {
     pub fn clear(&mut self) {
         self.connections.clear();
         self.line.clear();
+    }
+
+    /// Whether a packet is for a service.
+    pub fn serves(&self, header: &Header) -> bool {
+        let port = header.dst_port.get();
+        let mut services = self.services.iter();
+        header.dst_cid.get() == HOST_CID && services.any(|service| service.spec().port == port)
     }
 
     /// A packet came from the guest.

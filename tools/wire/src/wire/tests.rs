@@ -322,4 +322,5 @@ fn a_new_qemu_finds_a_new_device() {
 
 mod hostile;
 mod notify;
+mod script;
 mod service;
