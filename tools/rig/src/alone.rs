@@ -4,6 +4,7 @@
 
 use crate::error::{IoContext as _, Result};
 use crate::machine::Machine;
+use crate::wire::Wire;
 use std::any::Any;
 use std::path::PathBuf;
 
@@ -13,15 +14,22 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub struct Alone {
     dut: Machine,
+    wire: Wire,
     stats: PathBuf,
     /// The processes that carry the guest; ended in this order.
     carriers: Vec<Box<dyn Any + Send>>,
 }
 
 impl Alone {
-    pub(crate) fn new(dut: Machine, stats: PathBuf, carriers: Vec<Box<dyn Any + Send>>) -> Self {
+    pub(crate) fn new(
+        dut: Machine,
+        wire: Wire,
+        stats: PathBuf,
+        carriers: Vec<Box<dyn Any + Send>>,
+    ) -> Self {
         Alone {
             dut,
+            wire,
             stats,
             carriers,
         }
@@ -30,6 +38,11 @@ impl Alone {
     /// The guest with the driver under test.
     pub fn dut(&self) -> &Machine {
         &self.dut
+    }
+
+    /// The wire, which can be told to do what no honest device would.
+    pub fn wire(&self) -> &Wire {
+        &self.wire
     }
 
     /// Switches the guest off in an orderly way, ends the wire, and returns its counters as JSON.

@@ -37,6 +37,7 @@ mod setup;
 mod sockets;
 mod stall;
 mod terminal;
+mod wire;
 
 pub use alone::Alone;
 pub use cache::Cache;
@@ -57,3 +58,4 @@ pub use qemu::{Qmp, VsockDevice};
 pub use rig::{Rig, RigConfig};
 pub use setup::GuestSetup;
 pub use stall::Stalls;
+pub use wire::{Script, Wire};

@@ -5,6 +5,7 @@
 use crate::choose::RigKind;
 use crate::error::Result;
 use crate::machine::Machine;
+use crate::wire::Wire;
 use std::any::Any;
 
 /// One of the two.
@@ -35,6 +36,7 @@ pub struct Pair {
     far: Machine,
     to_dut: ControlPath,
     to_far: ControlPath,
+    wire: Option<Wire>,
     /// The processes that carry the machines; ended in this order when the pair is dropped.
     carriers: Vec<Box<dyn Any + Send>>,
 }
@@ -45,6 +47,7 @@ pub(crate) struct Parts {
     pub(crate) far: Machine,
     pub(crate) to_dut: ControlPath,
     pub(crate) to_far: ControlPath,
+    pub(crate) wire: Option<Wire>,
     pub(crate) carriers: Vec<Box<dyn Any + Send>>,
 }
 
@@ -65,6 +68,7 @@ impl Pair {
             far,
             to_dut,
             to_far,
+            wire,
             carriers,
         } = parts;
         Pair {
@@ -73,6 +77,7 @@ impl Pair {
             far,
             to_dut,
             to_far,
+            wire,
             carriers,
         }
     }
@@ -106,6 +111,11 @@ impl Pair {
             Side::Dut => &self.to_dut,
             Side::Far => &self.to_far,
         }
+    }
+
+    /// The wire between them, on the wire rig, which can be told to do what no honest device would.
+    pub fn wire(&self) -> Option<&Wire> {
+        self.wire.as_ref()
     }
 
     /// Fails if either machine is in trouble.

@@ -79,6 +79,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         far,
         to_dut,
         to_far,
+        wire: None,
         carriers: vec![Box::new(vm), Box::new(agent), Box::new(sockets)],
     })
 }

@@ -99,6 +99,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         far: host,
         to_dut,
         to_far,
+        wire: None,
         carriers: vec![
             Box::new(guest),
             Box::new(vm),

@@ -55,7 +55,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         .iter()
         .flat_map(|guest| guest.ports(&sockets))
         .collect();
-    let wire = device::start(rig, &ports, &dut_seat, logs)?;
+    let (wire, control_of_wire) = device::start(rig, &ports, &sockets, &dut_seat, logs)?;
     let (dut_vm, dut) = start(rig, &DUT, &sockets, &dut_seat, logs)?;
     let (far_vm, far) = start(rig, &FAR, &sockets, &far_seat, logs)?;
     for (guest, machine) in [(DUT, &dut), (FAR, &far)] {
@@ -73,6 +73,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         far,
         to_dut: control(&DUT),
         to_far: control(&FAR),
+        wire: Some(control_of_wire),
         // The wire ends last, because a guest whose device goes away has something to say of it.
         carriers: vec![
             Box::new(dut_vm),

@@ -18,14 +18,15 @@ pub(in crate::rig) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Alone>
     let seat = board.seat(DUT.name, false, logs, &rig.config.expected)?;
     step.detail("starting the wire");
     let ports: Vec<_> = DUT.ports(&sockets).collect();
-    let wire = device::start(rig, &ports, &seat, logs)?;
+    let (process, wire) = device::start(rig, &ports, &sockets, &seat, logs)?;
     step.detail("waiting for the guest");
     let (vm, dut) = start(rig, &DUT, &sockets, &seat, logs)?;
     qemu::await_agent(&dut, BOOT_LIMIT)?;
     Ok(Alone::new(
         dut,
+        wire,
         logs.join(device::STATS),
         // The wire ends after the guest, and writes its counters then.
-        vec![Box::new(vm), Box::new(wire), Box::new(sockets)],
+        vec![Box::new(vm), Box::new(process), Box::new(sockets)],
     ))
 }

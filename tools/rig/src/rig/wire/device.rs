@@ -6,6 +6,8 @@ use crate::board::Seat;
 use crate::error::{Error, Result};
 use crate::process::{Observer, Process};
 use crate::rig::Rig;
+use crate::sockets::SocketDir;
+use crate::wire::Wire;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -18,9 +20,10 @@ pub(super) const STATS: &str = "wire-stats.json";
 pub(super) fn start(
     rig: &Rig,
     ports: &[(u32, PathBuf)],
+    sockets: &SocketDir,
     seat: &Seat,
     logs: &Path,
-) -> Result<Process> {
+) -> Result<(Process, Wire)> {
     const LIMIT: Duration = Duration::from_secs(20);
     let mut command = Command::new(&rig.config.programs.wire);
     for (cid, socket) in ports {
@@ -29,6 +32,8 @@ pub(super) fn start(
             .arg("--port")
             .arg(format!("cid={cid},socket={socket}"));
     }
+    let control = sockets.path("wire-control");
+    command.arg("--control").arg(&control);
     command.arg("--stats").arg(logs.join(STATS));
     command.args(&rig.config.wire_options).stdin(Stdio::null());
     let log = logs.join("wire.log");
@@ -41,7 +46,7 @@ pub(super) fn start(
     // Asked to end, it writes its counters.
     let process = Process::start(&mut command, &log, observer)?.gently();
     match ready.recv_timeout(LIMIT) {
-        Ok(()) => Ok(process),
+        Ok(()) => Ok((process, Wire::at(control))),
         Err(RecvTimeoutError::Timeout) => Err(Error::TimedOut {
             machine: "the wire".into(),
             what: "the line `ready`".into(),
