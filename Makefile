@@ -16,6 +16,8 @@
 #   make demo               the C driver and this one side by side, in a table
 #   make check              all tests
 #   make conformance      what applications and operators do, with both drivers
+#   make hostile            what a broken or malicious device does to both drivers
+#   make fuzz               the same at random, for SECONDS= and from SEED=
 #   make shell              a prompt in a guest with the module loaded
 #   make bench              where the time goes, with intervals and plots
 #
@@ -31,7 +33,8 @@ rustfmt = rustfmt --edition 2021 --config-path $(KDIR)/.rustfmt.toml
 
 .DEFAULT_GOAL := modules
 .PHONY: modules modules_install clean rust-analyzer clippy fmt fmt-check doc \
-	rust-metadata debian-module demo check conformance shell bench help
+	rust-metadata debian-module demo check conformance hostile fuzz shell bench \
+	help
 
 modules: rust-metadata
 	$(kbuild) modules
@@ -67,7 +70,7 @@ rust-metadata:
 # Everything below runs inside of the lab root, which tools/labroot.sh makes.
 lab = tools/labroot.sh run tools/lab.sh
 
-demo check conformance shell bench:
+demo check conformance hostile fuzz shell bench:
 	@$(lab) $@
 
 help:

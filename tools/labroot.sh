@@ -114,7 +114,8 @@ enter() {
 		CARGO_HTTP_CAINFO=/etc/ssl/certs/ca-certificates.crt \
 		${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
 		${CI:+CI="$CI"} ${RIG:+RIG="$RIG"} ${KERNEL:+KERNEL="$KERNEL"} \
-		${QUICK:+QUICK="$QUICK"} ${ROUNDS:+ROUNDS="$ROUNDS"} ${EXTRA:+EXTRA="$EXTRA"} ${NO_COLOR:+NO_COLOR="$NO_COLOR"} \
+		${QUICK:+QUICK="$QUICK"} ${ROUNDS:+ROUNDS="$ROUNDS"} ${EXTRA:+EXTRA="$EXTRA"} \
+		${SECONDS:+SECONDS="$SECONDS"} ${SEED:+SEED="$SEED"} ${NO_COLOR:+NO_COLOR="$NO_COLOR"} \
 		"$@"
 }
 

@@ -9,6 +9,9 @@ use anyhow::{Context as _, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counters(BTreeMap<String, u64>);
 
+/// Where it is.
+pub(crate) const STATS: &str = "/sys/kernel/debug/virtio_vsock_rs/stats";
+
 /// The bounds of the batch size histogram, as in the counters' names.
 const BATCH_SIZES: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 

@@ -10,8 +10,10 @@ mod check;
 mod conformance;
 mod counters;
 mod demo;
+mod hostile;
 mod shell;
 mod transfer;
+mod used_batch;
 mod workbench;
 
 use std::process::ExitCode;
@@ -43,6 +45,12 @@ enum Command {
     Check(check::Options),
     /// What applications and operators do, with both drivers: a matrix of verdicts.
     Conformance(conformance::Options),
+    /// Do to both drivers what a broken or malicious device could, and hold them against each other.
+    Hostile(hostile::Options),
+    /// The same with packets drawn at random, for as long as is said.
+    Fuzz(hostile::fuzz::Options),
+    /// Measure what it brings that the device publishes used entries in batches.
+    UsedBatch(used_batch::Options),
     /// A prompt in a guest with the module loaded and the far side ready.
     Shell(shell::Options),
 }
@@ -79,6 +87,9 @@ fn run(command: &Command) -> Result<bool> {
         Command::Bench(options) => bench::bench(options).map(|()| true),
         Command::Check(options) => check::check(options),
         Command::Conformance(options) => conformance::conformance(options),
+        Command::Fuzz(options) => hostile::fuzz::fuzz(options),
+        Command::Hostile(options) => hostile::hostile(options),
+        Command::UsedBatch(options) => used_batch::used_batch(options).map(|()| true),
         Command::Shell(options) => shell::shell(options).map(|()| true),
     }
 }

@@ -22,7 +22,7 @@ pub(crate) const EAGAIN: i32 = 11;
 pub(crate) const EBUSY: i32 = 16;
 
 /// The driver that the cases are about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub(crate) enum Subject {
     /// This project's.
     Rust,

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a script left behind in the guest's memory.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use rig::{Machine, Program};
+
+use crate::case::fixture::PATIENCE;
+
+/// Caches are emptied, so that what is counted afterwards is in use.
+const MEASURE: &str = "
+    sync
+    echo 3 > /proc/sys/vm/drop_caches
+    for cache in /sys/kernel/slab/*; do
+        if [ ! -L $cache ]; then echo 1 > $cache/shrink; fi
+    done
+    sed -n '3,$p' /proc/slabinfo
+    echo end of slabs
+    cat /proc/meminfo";
+
+/// Whom memory belongs to; what is left belongs to drivers' pages, and to nobody.
+const OWNED: [&str; 10] = [
+    "MemFree",
+    "Buffers",
+    "Cached",
+    "AnonPages",
+    "SReclaimable",
+    "SUnreclaim",
+    "KernelStack",
+    "PageTables",
+    "VmallocUsed",
+    "Percpu",
+];
+
+/// Objects that come and go with whatever else a guest does.
+const NOISE: u64 = 100;
+
+/// The same, of kilobytes in pages that nothing accounts for: what the allocator keeps at hand
+/// for each CPU.
+const NOISE_KB: u64 = 3000;
+
+/// Memory is freed late: sockets after an RCU grace period, closed connections when the peer has
+/// confirmed.
+const SETTLES: Duration = Duration::from_secs(15);
+
+/// Objects in use by slab cache, and kilobytes in pages that nothing accounts for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Leftovers {
+    objects: BTreeMap<String, u64>,
+    pages: u64,
+}
+
+impl Leftovers {
+    /// Measures.
+    pub(crate) fn of(machine: &Machine) -> Result<Self> {
+        let output = machine.run(Program::new("sh").args(["-c", MEASURE]), PATIENCE)?;
+        Self::parse(&output.success()?.text())
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let (slabs, meminfo) = text
+            .split_once("end of slabs\n")
+            .with_context(|| format!("the guest's memory was not shown:\n{text}"))?;
+        let objects = slabs.lines().filter_map(|line| {
+            let mut fields = line.split_whitespace();
+            Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+        });
+        let kilobytes: BTreeMap<&str, u64> = meminfo
+            .lines()
+            .filter_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                Some((name, value.trim().strip_suffix(" kB")?.parse().ok()?))
+            })
+            .collect();
+        let of = |name| {
+            let found = kilobytes.get(name).copied();
+            found.with_context(|| format!("the guest's /proc/meminfo has no {name}"))
+        };
+        let mut owned = 0;
+        for name in OWNED {
+            owned += of(name)?;
+        }
+        Ok(Self {
+            objects: objects.collect(),
+            pages: of("MemTotal")?.saturating_sub(owned),
+        })
+    }
+
+    /// What grew by so much that a fraction of `packets` may have left something behind.
+    pub(crate) fn grown(&self, after: &Self, packets: u64) -> Vec<String> {
+        let bound = NOISE.max(packets / 8);
+        let mut grown: Vec<String> = after
+            .objects
+            .iter()
+            .filter_map(|(name, last)| {
+                let first = self.objects.get(name).copied().unwrap_or(0);
+                (*last > first + bound).then(|| format!("{name}: {first}, then {last} objects"))
+            })
+            .collect();
+        if after.pages > self.pages + NOISE_KB.max(packets / 2) {
+            let (first, last) = (self.pages, after.pages);
+            grown.push(format!(
+                "pages that nothing accounts for: {first}, then {last} kB"
+            ));
+        }
+        grown
+    }
+
+    /// Measures until nothing is left behind that was not there before, or it has had the time to go.
+    pub(crate) fn settle(&self, machine: &Machine, packets: u64) -> Result<(Self, Vec<String>)> {
+        let deadline = Instant::now() + SETTLES;
+        loop {
+            let after = Self::of(machine)?;
+            let grown = self.grown(&after, packets);
+            if grown.is_empty() || Instant::now() > deadline {
+                return Ok((after, grown));
+            }
+            // What is waited for takes time, and asking takes more of the guest than that.
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leftovers(objects: u64, free: u64) -> Leftovers {
+        let mut text = format!(
+            "skbuff_head_cache {objects} 9999 64 64 1 : tunables 0 0 0 : slabdata 1 1 0\n\
+             end of slabs\nMemTotal: 500000 kB\n"
+        );
+        for name in OWNED {
+            let value = if name == "MemFree" { free } else { 1000 };
+            text += &format!("{name}: {value} kB\n");
+        }
+        Leftovers::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn a_leak_of_some_packets_is_seen() {
+        let before = leftovers(100, 400_000);
+        assert!(before.grown(&leftovers(200, 400_000), 2000).is_empty());
+        let grown = before.grown(&leftovers(500, 400_000), 2000);
+        assert_eq!(grown, ["skbuff_head_cache: 100, then 500 objects"]);
+        let grown = before.grown(&leftovers(100, 396_000), 2000);
+        assert!(
+            grown[0].starts_with("pages that nothing accounts for"),
+            "{grown:?}"
+        );
+        assert!(before.grown(&leftovers(300, 399_000), 2000).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_measurement_is_refused() {
+        assert!(Leftovers::parse("sh: not found").is_err());
+        assert!(Leftovers::parse("end of slabs\nMemTotal: 5 kB\n").is_err());
+    }
+}
