@@ -54,6 +54,10 @@ impl Reader for Switch {
     }
 }
 
+/// What may be set as a batch's bound in packets, and in bytes.
+const BATCH_PACKETS: RangeInclusive<u32> = 1..=1024;
+const BATCH_BYTES: RangeInclusive<u32> = 1..=1 << 20;
+
 /// The module's settings.
 pub(crate) struct Config {
     /// Are packets of one flow received in batches?
@@ -88,12 +92,12 @@ pub(crate) fn set_from_module_parameters() -> Result {
     let packets = in_range(
         "rx_batch_packets",
         module_parameters::rx_batch_packets.value(),
-        1..=1024,
+        &BATCH_PACKETS,
     )?;
     let bytes = in_range(
         "rx_batch_bytes",
         module_parameters::rx_batch_bytes.value(),
-        1..=1 << 20,
+        &BATCH_BYTES,
     )?;
     // ORDERING: No device is served yet.
     CONFIG.rx_batch_packets.store(packets, Relaxed);
@@ -105,7 +109,7 @@ pub(crate) fn set_from_module_parameters() -> Result {
 }
 
 /// `value`, if it is in `range`; otherwise says so in the kernel log.
-fn in_range(name: &str, value: u32, range: RangeInclusive<u32>) -> Result<u32> {
+fn in_range(name: &str, value: u32, range: &RangeInclusive<u32>) -> Result<u32> {
     if range.contains(&value) {
         return Ok(value);
     }
@@ -115,4 +119,39 @@ fn in_range(name: &str, value: u32, range: RangeInclusive<u32>) -> Result<u32> {
         range.end()
     );
     Err(EINVAL)
+}
+
+#[kernel::macros::kunit_tests(virtio_vsock_rs_config)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_of_a_batch_have_bounds() {
+        let table = [(&BATCH_PACKETS, 1024), (&BATCH_BYTES, 1048576)];
+        for (range, most) in table {
+            for value in [1, 2, most - 1, most] {
+                assert_eq!(in_range("", value, range), Ok(value));
+            }
+            for value in [0, most + 1, u32::MAX] {
+                assert!(!range.contains(&value));
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_module_was_loaded_with_is_in_force() {
+        let limits = CONFIG.rx_batch_limits();
+        assert_eq!(limits.packets, module_parameters::rx_batch_packets.value());
+        assert_eq!(limits.bytes, module_parameters::rx_batch_bytes.value());
+    }
+
+    #[test]
+    fn a_switch_shows_how_it_is_set() {
+        let switch = Switch(Atomic::new(true));
+        assert!(switch.is_on());
+        switch.set(false);
+        assert!(!switch.is_on());
+        switch.set(true);
+        assert!(switch.is_on());
+    }
 }

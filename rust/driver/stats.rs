@@ -192,3 +192,98 @@ impl RxTally {
             .add(tally.packets.wrapping_sub(tally.slow));
     }
 }
+
+#[kernel::macros::kunit_tests(virtio_vsock_rs_stats)]
+mod tests {
+    use super::*;
+
+    static STATS: Stats = Stats::new();
+
+    const ENDS: [End; 10] = [
+        End::Idle,
+        End::Flow,
+        End::Packets,
+        End::Bytes,
+        End::Regular,
+        End::Refused,
+        End::Malformed,
+        End::Replies,
+        End::Off,
+        End::Budget,
+    ];
+
+    fn ends() -> [u64; 10] {
+        [
+            &STATS.rx_batch_end_idle,
+            &STATS.rx_batch_end_flow,
+            &STATS.rx_batch_end_packets,
+            &STATS.rx_batch_end_bytes,
+            &STATS.rx_batch_end_regular,
+            &STATS.rx_batch_end_refused,
+            &STATS.rx_batch_end_malformed,
+            &STATS.rx_batch_end_replies,
+            &STATS.rx_batch_end_off,
+            &STATS.rx_batch_end_budget,
+        ]
+        .map(Counter::get)
+    }
+
+    #[test]
+    fn a_batch_counts_once_for_its_end_and_its_size() {
+        let sizes = [
+            (1, 0),
+            (2, 1),
+            (3, 1),
+            (4, 2),
+            (63, 5),
+            (64, 6),
+            (1023, 9),
+            (1024, 10),
+            (u32::MAX, 10),
+        ];
+        for (number, end) in ENDS.iter().enumerate() {
+            for (packets, class) in sizes {
+                let (before, batches) = (ends(), STATS.rx_batches.get());
+                let in_class = STATS.rx_batch_size[class].get();
+                STATS.batch_ended(&Closed { packets, bytes: 1 }, *end);
+                let mut wanted = before;
+                wanted[number] += 1;
+                assert_eq!(ends(), wanted);
+                assert_eq!(STATS.rx_batches.get(), batches + 1);
+                assert_eq!(STATS.rx_batch_size[class].get(), in_class + 1);
+                // The number is the reason's place in this list.
+                assert_eq!(usize::try_from(end.number()), Ok(number));
+            }
+        }
+    }
+
+    #[test]
+    fn a_tally_is_added_once() {
+        let mut tally = RxTally {
+            packets: 10,
+            bytes: 1000,
+            slow: 3,
+            copied: 2,
+        };
+        let stats = Stats::new();
+        tally.fold_into(&stats);
+        tally.fold_into(&stats);
+        assert_eq!(stats.rx_packets.get(), 10);
+        assert_eq!(stats.rx_bytes.get(), 1000);
+        assert_eq!(stats.rx_slow_packets.get(), 3);
+        assert_eq!(stats.rx_fast_packets.get(), 7);
+        assert_eq!(stats.rx_copied_packets.get(), 2);
+    }
+
+    #[test]
+    fn a_malformed_packet_is_counted_by_its_fault() {
+        let stats = Stats::new();
+        stats.dropped(Malformed::Short);
+        stats.dropped(Malformed::Long);
+        stats.dropped(Malformed::Long);
+        stats.dropped(Malformed::Payload);
+        assert_eq!(stats.rx_drop_short.get(), 1);
+        assert_eq!(stats.rx_drop_long.get(), 2);
+        assert_eq!(stats.rx_drop_payload.get(), 1);
+    }
+}

@@ -114,3 +114,39 @@ impl SendQueue {
         before >= limit && before - count < limit
     }
 }
+
+#[kernel::macros::kunit_tests(virtio_vsock_rs_send_queue)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receiving_starts_again_when_replies_fall_below_the_limit() -> Result {
+        let queue = KBox::pin_init(SendQueue::new(), GFP_KERNEL)?;
+        assert!(!queue.has_room_for_reply());
+        queue.set_reply_limit(2);
+        assert!(queue.has_room_for_reply());
+        queue.replies.store(5, Relaxed);
+        assert!(!queue.has_room_for_reply());
+        // 5, 3: still too many. 1: below. 0: it was below before.
+        assert!(!queue.replies_gone(2));
+        assert!(!queue.has_room_for_reply());
+        assert!(queue.replies_gone(2));
+        assert!(queue.has_room_for_reply());
+        assert!(!queue.reply_sent());
+        assert!(!queue.replies_gone(0));
+        assert_eq!(queue.replies.load(Relaxed), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn a_limit_past_what_can_be_counted_is_none() -> Result {
+        let queue = KBox::pin_init(SendQueue::new(), GFP_KERNEL)?;
+        queue.set_reply_limit(u32::MAX);
+        queue.replies.store(i32::MAX - 1, Relaxed);
+        assert!(queue.has_room_for_reply());
+        queue.clear();
+        assert!(queue.is_empty());
+        assert_eq!(queue.replies.load(Relaxed), 0);
+        Ok(())
+    }
+}

@@ -202,3 +202,76 @@ impl RxPacket {
         RxBuffer::reset(self.skb)
     }
 }
+
+#[kernel::macros::kunit_tests(virtio_vsock_rs_rx_packet)]
+mod tests {
+    use super::*;
+
+    /// The bytes that a buffer of full length has room for.
+    const MOST: u32 = RX_BUF_LEN - HEADER_LEN;
+
+    /// A buffer in which the device left a header that claims `len` bytes of payload.
+    fn buffer(pool: &mut PagePool, len: u32) -> Result<RxBuffer> {
+        let buffer = RxBuffer::new(pool).ok_or(ENOMEM)?;
+        let mut words = [0u32; 11];
+        words[6] = len.to_le();
+        // SAFETY: By the type invariant the buffer begins with room for a header.
+        unsafe { buffer.0.head().cast::<[u32; 11]>().write(words) };
+        Ok(buffer)
+    }
+
+    #[test]
+    fn lengths_are_held_against_header_buffer_and_each_other() -> Result {
+        let table = [
+            (0, 0, Some(Malformed::Short)),
+            (43, 0, Some(Malformed::Short)),
+            (44, 0, None),
+            (44, 1, Some(Malformed::Payload)),
+            (45, 1, None),
+            (100, 56, None),
+            (100, 57, Some(Malformed::Payload)),
+            (100, u32::MAX, Some(Malformed::Payload)),
+            (RX_BUF_LEN, MOST, None),
+            (RX_BUF_LEN, MOST + 1, Some(Malformed::Payload)),
+            (RX_BUF_LEN + 1, 0, Some(Malformed::Long)),
+            (u32::MAX, 0, Some(Malformed::Long)),
+        ];
+        let mut pool = PagePool::new(2)?;
+        for (used, len, fault) in table {
+            match buffer(&mut pool, len)?.received(used) {
+                Ok(packet) => {
+                    assert_eq!(fault, None);
+                    assert_eq!(packet.header().payload_len(), len);
+                }
+                Err((_, why)) => assert_eq!(fault, Some(why)),
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_buffer_is_the_same_whoever_had_it() -> Result {
+        let mut pool = PagePool::new(2)?;
+        let buffer = buffer(&mut pool, 10)?;
+        let head = buffer.0.head();
+        // A malformed packet's buffer comes back, and a copied one's.
+        let Err((buffer, _)) = buffer.received(0) else {
+            return Err(EINVAL);
+        };
+        assert!(buffer.0.head() == head);
+        let buffer = buffer.received(54).map_err(|_| EINVAL)?.into_buffer();
+        assert!(buffer.0.head() == head);
+        // To the device and back.
+        let raw = buffer.into_raw();
+        // SAFETY: `into_raw` returned it, once.
+        let buffer = unsafe { RxBuffer::from_raw(raw) };
+        assert!(buffer.0.head() == head);
+        // Into the list of those that wait, and out of it.
+        let mut list = RxBufferList::new();
+        list.push(buffer);
+        let buffer = list.pop().ok_or(EINVAL)?;
+        assert!(list.pop().is_none());
+        assert!(buffer.0.head() == head);
+        Ok(())
+    }
+}
