@@ -21,6 +21,15 @@ static FAULTS: LazyLock<RegexSet> = LazyLock::new(|| {
         r"\brefcount_t: ",
         r"list_(add|del) corruption",
         r"\bUBSAN: ",
+        r"\bODEBUG: ",
+        r"\bDMA-API: .*(device driver|cacheline|exceeded)",
+        r"\bCFI failure\b",
+        r"\bDEBUG_LOCKS_WARN_ON\b",
+        r"\bWARNING: (bad unlock|lock held|Nested lock|nested lock|unbalanced)",
+        r"\bkmemleak: [1-9]\d* new suspected memory leaks",
+        r"\bunreferenced object 0x",
+        // KUnit counts what it has run; a list that fails is told after the tests in it.
+        r"(^|[]:] )\s*not ok \d+ ",
         r"INFO: task .* blocked .*for more than",
         r"\brcu: INFO: .*(stall|detected)",
         r"\brcu: .*kthread starved",
@@ -115,6 +124,24 @@ mod tests {
             "watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [kworker/1:1:33]",
             "refcount_t: underflow; use-after-free.",
             "Oops: general protection fault, probably for non-canonical address",
+            "BUG: KASAN: slab-use-after-free in rx_work+0x1/0x2",
+            "BUG: KCSAN: data-race in a / b",
+            "[ BUG: Invalid wait context ]",
+            "BUG: sleeping function called from invalid context at mm/slub.c:1",
+            "WARNING: possible recursive locking detected",
+            "WARNING: suspicious RCU usage",
+            "WARNING: inconsistent lock state",
+            "WARNING: bad unlock balance detected!",
+            "DEBUG_LOCKS_WARN_ON(lock->magic != lock)",
+            "UBSAN: array-index-out-of-bounds in net/x.c:1:2",
+            "ODEBUG: free active (active state 0) object: 0x1 object type: work_struct",
+            "DMA-API: virtio-pci 0000:00:03.0: device driver frees DMA memory with wrong function",
+            "CFI failure at x+0x1/0x2 [virtio_vsock_rs] (target: y; expected type: 0x1)",
+            "kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
+            "unreferenced object 0xffff888004a1b2c0 (size 64):",
+            "    not ok 2 every_reason_to_end_is_found",
+            "[   12.345678] info:     not ok 1 virtio_vsock_rs_batch",
+            "[   12.345678][  T123] not ok 1 virtio_vsock_rs_batch",
         ] {
             assert!(is_fault(line, &Expected::default()), "{line}");
         }
@@ -128,6 +155,11 @@ mod tests {
             "rcu: Preemptible hierarchical RCU implementation.",
             "rcu: RCU restricting CPUs from NR_CPUS=8192 to nr_cpu_ids=2.",
             "debug: no fault here",
+            "    ok 2 every_reason_to_end_is_found",
+            "ok 1 virtio_vsock_rs_batch",
+            "kmemleak: Kernel memory leak detector initialized (mem pool available: 37000)",
+            "DMA-API: preallocated 65536 debug entries",
+            "the device is not ok 2 times",
         ] {
             assert!(!is_fault(line, &Expected::default()), "{line}");
         }

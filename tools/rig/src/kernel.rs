@@ -45,10 +45,15 @@ impl Kernel {
     /// Chooses a kernel and makes it ready, which takes two minutes if the cache does not have it.
     ///
     /// The choice: the release that the environment variable `KERNEL` names; a debug kernel, if that
-    /// says `debug` or, for data races, `kcsan`; otherwise the newest 7.3 that the cache has; otherwise the newest 7.3 that Debian's
-    /// backports offer.
+    /// says `debug` or, for data races, `kcsan`; otherwise the newest 7.3 that the cache has; otherwise
+    /// the newest 7.3 that Debian's backports offer.
     pub fn prepare(cache: &Cache, progress: &Progress) -> Result<Self> {
         let wanted = std::env::var("KERNEL").unwrap_or_default();
+        Self::prepare_named(&wanted, cache, progress)
+    }
+
+    /// The same with a choice in the words of `KERNEL`.
+    pub fn prepare_named(wanted: &str, cache: &Cache, progress: &Progress) -> Result<Self> {
         let wanted = wanted.trim();
         if wanted.is_empty() {
             return Self::prepare_newest(cache, progress);
@@ -122,6 +127,14 @@ impl Kernel {
     /// The bootable image.
     pub fn image(&self) -> PathBuf {
         self.folder.join("vmlinuz")
+    }
+
+    /// What has to be on its command line, which only a boot loader's is in time for.
+    pub(crate) fn command_line(&self) -> &'static str {
+        match self.is_debug() {
+            true => debug::COMMAND_LINE,
+            false => "",
+        }
     }
 
     /// The folder of its modules, with depmod's tables.

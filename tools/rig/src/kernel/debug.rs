@@ -58,6 +58,11 @@ impl Checkers {
 /// Debian 13, whose Rust compiler has the same LLVM.
 pub(super) const COMPILER: MakeVariables = &["LLVM=-19"];
 
+/// With five-level paging KASAN, and with it lockdep, is lost to a false report: an interrupt that
+/// comes while the boot CPU's features are being found out again. How many levels there are is decided
+/// before a command line of the kernel's own is looked at. And by default KASAN reports once only.
+pub(super) const COMMAND_LINE: &str = "no5lvl kasan_multi_shot";
+
 /// No part of this kernel is built from these, and their Kconfig files stay.
 const LEFT_OUT: [&str; 7] = [
     "*/arch/[!x]*/*.[chS]",

@@ -52,7 +52,11 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         memory: config.memory,
         kernel: config.kernel.image(),
         initrd: rig.image.path().into(),
-        cmdline: config.setup.command_line(),
+        cmdline: format!(
+            "{} {}",
+            config.kernel.command_line(),
+            config.setup.command_line()
+        ),
         options: Vec::new(),
     };
     let vsock = VsockDevices {

@@ -200,7 +200,11 @@ fn start_guest(rig: &Rig, host: &Machine, seat: &Seat) -> Result<Job> {
         memory: config.memory,
         kernel: inside(GUEST_KERNEL),
         initrd: inside(GUEST_IMAGE),
-        cmdline: config.setup.command_line(),
+        cmdline: format!(
+            "{} {}",
+            config.kernel.command_line(),
+            config.setup.command_line()
+        ),
         options: Vec::new(),
     };
     vsock_devices(rig).add_first(&mut spec);

@@ -60,7 +60,12 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
     let (far_vm, far) = start(rig, &FAR, &sockets, &far_seat, logs)?;
     for (guest, machine) in [(DUT, &dut), (FAR, &far)] {
         step.detail(format!("waiting for {}", guest.name));
-        qemu::await_agent(machine, BOOT_LIMIT)?;
+        // Its checkers make a debug kernel several times as slow.
+        let limit = match rig.config.kernel.is_debug() {
+            true => 3 * BOOT_LIMIT,
+            false => BOOT_LIMIT,
+        };
+        qemu::await_agent(machine, limit)?;
         bring_up_network(machine, &address(guest.host))?;
     }
     let control = |guest: &Guest<'_>| ControlPath {
@@ -125,7 +130,7 @@ fn start(
         memory: config.memory,
         kernel: config.kernel.image(),
         initrd: rig.image.path().into(),
-        cmdline: setup.command_line(),
+        cmdline: format!("{} {}", config.kernel.command_line(), setup.command_line()),
         options: Vec::new(),
     };
     let vsock = VsockDevices {
