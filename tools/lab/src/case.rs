@@ -41,6 +41,8 @@ pub(crate) struct Case {
     pub whole: bool,
     /// A case of the conformance is part of `lab check`, too.
     pub quick: bool,
+    /// A debug kernel's checkers may see something in it.
+    pub debug: bool,
     /// It begins with a boot of its own, and nothing comes after it in that boot.
     pub alone: bool,
     /// What is unusual about the guest that it needs.
@@ -73,6 +75,7 @@ impl Case {
             short: false,
             whole: true,
             quick: false,
+            debug: false,
             alone: false,
             setup: GuestSetup::default(),
             provokes: Vec::new(),
@@ -110,6 +113,17 @@ impl Case {
         self
     }
 
+    /// Makes it a part of `lab check-debug`, as those are that are short or quick.
+    pub(crate) fn debug(mut self) -> Self {
+        self.debug = true;
+        self
+    }
+
+    /// Whether it is a part of `lab check-debug`.
+    pub(crate) fn belongs_to_debug(&self) -> bool {
+        self.short || self.quick || self.debug
+    }
+
     /// Gives it a boot of its own, for what cannot be undone.
     #[allow(dead_code)]
     pub(crate) fn alone(mut self) -> Self {
@@ -132,6 +146,11 @@ impl Case {
     /// Whether a rig has what it needs.
     pub(crate) fn runs_on(&self, rig: RigKind) -> bool {
         self.rigs.contains(&rig)
+    }
+
+    /// Whether it can share a boot of an ordinary guest on that rig.
+    pub(crate) fn is_plain(&self, rig: RigKind) -> bool {
+        self.runs_on(rig) && !self.alone && self.setup == GuestSetup::default()
     }
 
     /// Names kernel messages that it provokes, as regular expressions.

@@ -26,7 +26,7 @@ use crate::workbench::Workbench;
 use run::Runner;
 
 /// The table of everything that is checked, in the order in which it is.
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut cases = table([
         ("load", load::cases()),
         ("transfer", transfer::cases()),

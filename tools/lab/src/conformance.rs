@@ -20,11 +20,11 @@ use crate::case::fixture::Length;
 use crate::case::tap::Tap;
 use crate::case::{Case, boots, table};
 use crate::workbench::Workbench;
-use matrix::Matrix;
-use run::Runner;
+pub(crate) use matrix::Matrix;
+pub(crate) use run::Runner;
 
 /// Every case, in the order in which they are run.
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     table([
         ("suites", suites::cases()),
         ("events", events::cases()),

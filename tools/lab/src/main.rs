@@ -9,8 +9,10 @@ mod case;
 mod check;
 mod conformance;
 mod counters;
+mod debug;
 mod demo;
 mod hostile;
+mod mutants;
 mod shell;
 mod transfer;
 mod used_batch;
@@ -37,6 +39,8 @@ enum Command {
     Prepare,
     /// Build the module for the guests' kernel, and print where it is.
     Build,
+    /// Run on a debug kernel what its checkers can see, with both drivers.
+    CheckDebug(debug::Options),
     /// Measure the C driver and this one in the same guest, and print a table.
     Demo(demo::Options),
     /// Measure more drivers more thoroughly, with intervals and plots.
@@ -51,6 +55,8 @@ enum Command {
     Fuzz(hostile::fuzz::Options),
     /// Measure what it brings that the device publishes used entries in batches.
     UsedBatch(used_batch::Options),
+    /// Take one thing out of the driver at a time, and see whether a test notices.
+    Mutants(mutants::Options),
     /// A prompt in a guest with the module loaded and the far side ready.
     Shell(shell::Options),
 }
@@ -83,6 +89,7 @@ fn run(command: &Command) -> Result<bool> {
             println!("{}", Workbench::open("build")?.module()?.display());
             Ok(true)
         }
+        Command::CheckDebug(options) => debug::check_debug(options),
         Command::Demo(options) => demo::demo(options).map(|()| true),
         Command::Bench(options) => bench::bench(options).map(|()| true),
         Command::Check(options) => check::check(options),
@@ -90,6 +97,7 @@ fn run(command: &Command) -> Result<bool> {
         Command::Fuzz(options) => hostile::fuzz::fuzz(options),
         Command::Hostile(options) => hostile::hostile(options),
         Command::UsedBatch(options) => used_batch::used_batch(options).map(|()| true),
+        Command::Mutants(options) => mutants::mutants(options),
         Command::Shell(options) => shell::shell(options).map(|()| true),
     }
 }

@@ -7,6 +7,9 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use rig::{Cache, Checkout, Choice, Kernel, Programs, Progress, RigConfig, RunDir, logged};
 
+/// What a guest with a debug kernel needs, in MiB: its checkers keep books on every byte and object.
+const DEBUG_MEMORY: u32 = 1280;
+
 /// A prepared kernel, built programs, and a folder for this run's logs.
 pub(crate) struct Workbench {
     /// The checkout that is worked on.
@@ -24,12 +27,17 @@ pub(crate) struct Workbench {
 }
 
 impl Workbench {
-    /// Makes ready what is not; `name` is that of the run.
+    /// Makes ready what is not; `name` is that of the run. The kernel is the one that `KERNEL` names.
     pub(crate) fn open(name: &str) -> Result<Self> {
+        Self::open_with(name, &std::env::var("KERNEL").unwrap_or_default())
+    }
+
+    /// The same with a kernel of the caller's choice, in the words of `KERNEL`.
+    pub(crate) fn open_with(name: &str, kernel: &str) -> Result<Self> {
         let progress = Progress::new();
         let checkout = Checkout::find()?;
         let cache = Cache::open()?;
-        let kernel = Kernel::prepare(&cache, &progress)?;
+        let kernel = Kernel::prepare_named(kernel, &cache, &progress)?;
         let programs = Programs::build(&checkout, &progress)?;
         let run = checkout.new_run(name)?;
         let choice = Choice::make(&cache, &kernel, &programs, &run, &progress)?;
@@ -55,14 +63,18 @@ impl Workbench {
 
     /// `make` in the checkout, for the guests' kernel, with what it builds in `build/module`.
     pub(crate) fn make(&self) -> Command {
-        let top = self.checkout.top();
+        self.make_of(self.checkout.top(), &self.module_folder())
+    }
+
+    /// `make` in a folder with the module's sources, with what it builds in another.
+    pub(crate) fn make_of(&self, sources: &Path, built: &Path) -> Command {
         // Two of them in one folder would trip over each other's files.
         let mut make = Command::new("flock");
-        make.arg(top.join("build/.make-lock")).arg("make");
-        make.arg("-C").arg(top);
+        make.arg(self.checkout.top().join("build/.make-lock"));
+        make.arg("make").arg("-C").arg(sources);
         make.arg(format!("KDIR={}", self.kernel.source().display()));
         make.args(self.kernel.make_variables());
-        make.arg(format!("MO={}", self.module_folder().display()));
+        make.arg(format!("MO={}", built.display()));
         make
     }
 
@@ -84,17 +96,21 @@ impl Workbench {
         Ok(module)
     }
 
-    /// Each kind of kernel has a folder of its own, as both take turns in one checkout.
+    /// Each kind of kernel has a folder of its own, as they take turns in one checkout.
     fn module_folder(&self) -> PathBuf {
-        self.checkout.top().join(match self.kernel.is_debug() {
-            true => "build/debug-module",
-            false => "build/module",
-        })
+        let name = match self.kernel.is_debug() {
+            true => format!("module-{}", self.kernel.release()),
+            false => "module".into(),
+        };
+        self.checkout.top().join("build").join(name)
     }
 
     /// A rig with this workbench's kernel and programs, and a module of ours if there is one.
     pub(crate) fn rig_config(&self, module: Option<&Path>) -> RigConfig {
         let mut config = RigConfig::new(&self.kernel, &self.programs);
+        if self.kernel.is_debug() {
+            config.memory = DEBUG_MEMORY;
+        }
         config.accelerator = self.choice.accelerator();
         config.modules.extend(module.map(Path::to_owned));
         config

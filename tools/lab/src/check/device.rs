@@ -17,7 +17,7 @@ const NOTICE: Duration = Duration::from_secs(20);
 
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {
-    vec![
+    let cases = vec![
         Case::new(
             "a second device is refused, and the first one keeps working",
             second,
@@ -38,7 +38,8 @@ pub(crate) fn cases() -> Vec<Case> {
             "its device is pulled out under traffic, and nothing hangs",
             out_under_traffic,
         ),
-    ]
+    ];
+    cases.into_iter().map(Case::debug).collect()
 }
 
 fn wait_for_drivers(fixture: &Fixture<'_>, what: &str, wanted: &[Option<&str>]) -> Result<()> {

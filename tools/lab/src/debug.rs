@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `lab check-debug`: the cases whose faults a debug kernel sees, with the C driver and with ours in
+//! the same boot, so that what a checker reports of both stands side by side.
+//!
+//! A case of `lab check` or `lab conformance` belongs to it if it is short or quick, or marked by
+//! `debug()`. What only a debug kernel can show is in the files of this folder.
+
+mod failures;
+mod faults;
+mod kunit;
+mod leaks;
+
+use anyhow::{Result, ensure};
+use regex::Regex;
+use rig::{Rig, RigKind, Stalls};
+
+use crate::case::fixture::Length;
+use crate::case::tap::Tap;
+use crate::case::{Case, boots, table};
+use crate::conformance::{Matrix, Runner};
+use crate::workbench::Workbench;
+
+/// What to run.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Only cases whose name, as --list shows it, matches this regular expression.
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<Regex>,
+    /// Print the names of the cases and end.
+    #[arg(long)]
+    list: bool,
+}
+
+/// What needs a debug kernel.
+pub(crate) fn own_cases() -> Vec<Case> {
+    table([
+        ("kunit", kunit::cases()),
+        ("failures", failures::cases()),
+        ("leaks", leaks::cases()),
+    ])
+}
+
+fn cases(only: Option<&Regex>) -> Vec<Case> {
+    let mut cases = own_cases();
+    let mut others = crate::check::cases();
+    others.extend(crate::conformance::cases());
+    for case in others {
+        let known = cases.iter().any(|known| known.title() == case.title());
+        if case.belongs_to_debug() && case.runs_on(RigKind::Wire) && !known {
+            cases.push(case);
+        }
+    }
+    cases.retain(|case| only.is_none_or(|pattern| pattern.is_match(&case.title())));
+    cases
+}
+
+/// Runs the cases; returns whether ours passed all.
+pub(crate) fn check_debug(options: &Options) -> Result<bool> {
+    let cases = cases(options.only.as_ref());
+    ensure!(
+        !cases.is_empty(),
+        "no case matches; `--list` shows those that there are"
+    );
+    if options.list {
+        cases.iter().for_each(|case| println!("{}", case.title()));
+        return Ok(true);
+    }
+    let kernel = std::env::var("KERNEL").unwrap_or_else(|_| "debug".into());
+    let bench = Workbench::open_with("check-debug", &kernel)?;
+    ensure!(
+        bench.kernel.is_debug(),
+        "KERNEL={kernel} is no debug kernel; leave it out, or take KERNEL=kcsan"
+    );
+    let module = bench.module()?;
+    let mut tap = Tap::new(std::io::stdout(), bench.progress.clone());
+    tap.note(&format!("{}; {}", bench.kernel_name(), bench.choice.why()));
+    let mut stalls = Stalls::default();
+    let mut matrix = Matrix::default();
+    for boot in boots(cases, false) {
+        let mut config = bench.rig_config(Some(&module));
+        config.setup = boot[0].setup.clone();
+        let rig = Rig::open(RigKind::Wire, config, &bench.run, &bench.progress)?;
+        let mut runner = Runner {
+            tap: &mut tap,
+            matrix: &mut matrix,
+            rig: &rig,
+            length: Length::Quick,
+            stalls: &mut stalls,
+            progress: &bench.progress,
+        };
+        runner.run(&boot);
+    }
+    let notes = [
+        format!("{}; {}", bench.kernel_name(), bench.choice.why()),
+        format!("{stalls}; logs are in {}", bench.run.path().display()),
+    ];
+    let folder = bench
+        .checkout
+        .top()
+        .join("build")
+        .join(format!("check-{kernel}"));
+    matrix.keep(&folder, &notes)?;
+    tap.note(&format!("{}{}", matrix.text(), notes.join("\n")));
+    tap.note(&format!("the matrix is kept in {}", folder.display()));
+    Ok(tap.finish())
+}
