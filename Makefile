@@ -15,9 +15,12 @@
 #                           backports kernel, without installing anything here
 #   make demo               the C driver and this one side by side, in a table
 #   make check              all tests
-#   make conformance      what applications and operators do, with both drivers
+#   make conformance        what applications and operators do, with both drivers
 #   make hostile            what a broken or malicious device does to both drivers
 #   make fuzz               the same at random, for SECONDS= and from SEED=
+#   make check-debug        what a kernel with KASAN, lockdep, kmemleak, KUnit and
+#                           failing allocations sees, of both drivers
+#   make mutants            faults put into the driver, and whether tests see them
 #   make shell              a prompt in a guest with the module loaded
 #   make bench              where the time goes, with intervals and plots
 #
@@ -33,8 +36,8 @@ rustfmt = rustfmt --edition 2021 --config-path $(KDIR)/.rustfmt.toml
 
 .DEFAULT_GOAL := modules
 .PHONY: modules modules_install clean rust-analyzer clippy fmt fmt-check doc \
-	rust-metadata debian-module demo check conformance hostile fuzz shell bench \
-	help
+	rust-metadata debian-module demo check check-debug conformance hostile \
+	fuzz mutants shell bench help
 
 modules: rust-metadata
 	$(kbuild) modules
@@ -70,7 +73,7 @@ rust-metadata:
 # Everything below runs inside of the lab root, which tools/labroot.sh makes.
 lab = tools/labroot.sh run tools/lab.sh
 
-demo check conformance hostile fuzz shell bench:
+demo check check-debug conformance hostile fuzz mutants shell bench:
 	@$(lab) $@
 
 help:
