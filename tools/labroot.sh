@@ -23,7 +23,7 @@ build_packages='rustc rust-src cargo rust-clippy rustfmt bindgen gcc-14 gcc
 	liburing-dev'
 # What runs the virtual machines, and what a guest image takes its parts from.
 run_packages='virtiofsd busybox-static iproute2 ca-certificates procps
-	util-linux mount udev'
+	util-linux mount udev socat openssh-server openssh-client ncat tcpdump'
 # QEMU comes from backports: with 10.0, a nested rig's outer guest stalls.
 backports_packages='qemu-system-x86'
 

@@ -34,6 +34,7 @@ mod progress;
 mod qemu;
 mod rig;
 mod setup;
+mod share;
 mod sockets;
 mod stall;
 mod terminal;

@@ -7,6 +7,7 @@ mod files;
 mod klog;
 mod modules;
 mod power;
+mod root;
 
 pub use klog::Mark;
 pub use modules::ModuleInfo;
@@ -42,6 +43,8 @@ pub(crate) struct Traits {
     pub(crate) manifest: Arc<Manifest>,
     /// What serves its vsock devices.
     pub(crate) vsock: Option<VsockDevices>,
+    /// Whether the lab root is there to be mounted.
+    pub(crate) lab_root: bool,
     /// What its kernel says at any time because of what it runs on.
     pub(crate) noise: Expected,
 }

@@ -42,6 +42,8 @@ pub struct RigConfig {
     pub memory: u32,
     /// What is unusual about the guest under test.
     pub setup: GuestSetup,
+    /// Whether both machines of the wire rig can mount the lab root.
+    pub lab_root: bool,
     /// Kernel messages that look like a fault and are none.
     pub expected: Expected,
 }
@@ -70,6 +72,7 @@ impl RigConfig {
             cpus: 2,
             memory: 512,
             setup: GuestSetup::default(),
+            lab_root: false,
             expected: Expected::default(),
         }
     }

@@ -32,11 +32,17 @@ impl Machine {
         })?;
         for dependency in &module.needs {
             // One may have brought the next along.
-            if !self.has_module(dependency)? {
-                self.insmod(dependency, &[] as &[&str])?;
-            }
+            self.need(dependency)?;
         }
         self.insmod_file(&module.path, parameters)
+    }
+
+    /// Loads a module of the image by name, unless it is there already.
+    pub fn need(&self, name: &str) -> Result<()> {
+        if self.has_module(name)? {
+            return Ok(());
+        }
+        self.insmod(name, &[] as &[&str])
     }
 
     /// Loads a module from a file of the machine.

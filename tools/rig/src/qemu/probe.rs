@@ -54,6 +54,7 @@ pub(crate) fn probe(
             cid: 0,
             manifest: image.manifest().clone(),
             vsock: None,
+            lab_root: false,
             noise: Expected::default(),
         };
         let machine = connect(&seat, connected, traits)?;

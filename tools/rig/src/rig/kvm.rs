@@ -72,6 +72,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         cid,
         manifest: rig.image.manifest().clone(),
         vsock: Some(vsock),
+        lab_root: false,
         noise: Expected::noise_of(Accelerator::Kvm),
     };
     let dut = qemu::connect(&guest_seat, connected, traits)?;
@@ -130,6 +131,7 @@ fn start_host(
         cid: hosted::HOST_CID,
         manifest: Arc::default(),
         vsock: None,
+        lab_root: false,
         noise: Expected::default(),
     };
     let machine = Machine::new(link, traits, None, None);

@@ -11,28 +11,25 @@ use super::hosted::{self, SETUP_LIMIT};
 use crate::board::{BOOT_LIMIT, Board, Seat};
 use crate::checkout::RunDir;
 use crate::choose::Accelerator;
-use crate::error::{Error, IoContext as _, Result};
+use crate::error::{Error, Result};
 use crate::fault::Expected;
 use crate::image::{Image, ImageSpec};
 use crate::job::{Job, Program};
 use crate::machine::{Machine, Traits};
 use crate::pair::Parts;
-use crate::process::Process;
 use crate::progress::Step;
 use crate::qemu::{self, Backend, Chassis, Ports, Vm, VmSpec, VsockBackend, VsockDevices, Wiring};
+use crate::share;
 use crate::sockets::SocketDir;
 use std::collections::HashMap;
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
 
 /// The addresses of the guest's first and second device.
 const GUEST_CIDS: [u32; 2] = [3, 4];
 /// What the guest's QEMU boots, in the host VM's image.
 const GUEST_KERNEL: &str = "/guest/vmlinuz";
 const GUEST_IMAGE: &str = "/guest/guest.cpio";
-/// Where the host VM has the lab root, and where that has `/guest`.
-const ROOT: &str = "/root";
+/// Where the lab root in the host VM has `/guest`.
 const GUEST_FOLDER: &str = "/mnt";
 /// The port of the host VM that is forwarded to the guest's servers.
 const FORWARDED_PORT: u16 = 5555;
@@ -58,10 +55,10 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
     let sockets = SocketDir::new()?;
     let seat = |name| board.seat(name, true, logs, &rig.config.expected);
     let (host_seat, guest_seat) = (seat("host")?, seat("dut")?);
-    let share = start_share(&sockets, &host_seat, logs)?;
 
     step.detail("booting the host VM");
-    let spec = host_spec(rig, &sockets)?;
+    let mut spec = host_spec(rig)?;
+    let share = share::serve(&mut spec, &sockets, &host_seat, logs)?;
     let ports = Ports::listen(&sockets, "host")?;
     let guest_ports = Ports::listen(&sockets, "dut")?;
     let mut wiring = ports.wiring();
@@ -73,8 +70,9 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         .collect();
     let (vm, connected) = Vm::start(&spec, ports, &wiring, &host_seat, logs)?;
     let guest_connected = guest_ports.accept(&host_seat)?;
-    let traits = |cid, image: &Image, vsock| Traits {
+    let traits = |cid, image: &Image, vsock: Option<VsockDevices>| Traits {
         cid,
+        lab_root: vsock.is_none(),
         manifest: image.manifest().clone(),
         vsock,
         noise: Expected::noise_of(Accelerator::Tcg),
@@ -109,46 +107,8 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
     })
 }
 
-/// Serves the lab root, read-only. The socket listens before the server runs, so QEMU may connect at
-/// any time.
-fn start_share(sockets: &SocketDir, seat: &Seat, logs: &Path) -> Result<Process> {
-    let path = sockets.path("root");
-    let listener = UnixListener::bind(&path).context(|| format!("listen on {}", path.display()))?;
-    let mut command = Command::new("/usr/libexec/virtiofsd");
-    command.args([
-        "--fd=0",
-        "--sandbox=none",
-        "--readonly",
-        "--cache=always",
-        "--log-level=warn",
-    ]);
-    command.arg("--shared-dir").arg(lab_root()?);
-    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(listener)));
-    let watched = seat.clone();
-    Process::start(
-        &mut command,
-        &logs.join("virtiofsd.log"),
-        move |status: ExitStatus| {
-            watched.gone(format!(
-                "its file server ended ({status}); see virtiofsd.log"
-            ));
-        },
-    )
-}
-
-/// The lab root without what is mounted on it, as `tools/labroot.sh` shows it.
-fn lab_root() -> Result<PathBuf> {
-    let root = PathBuf::from("/lab/root");
-    if root.join("usr/bin").is_dir() {
-        return Ok(root);
-    }
-    Err(Error::Setup(
-        "the nested rig runs in the lab root; start this with `tools/labroot.sh run …`".into(),
-    ))
-}
-
-fn host_spec(rig: &Rig, sockets: &SocketDir) -> Result<VmSpec> {
-    let mut spec = VmSpec {
+fn host_spec(rig: &Rig) -> Result<VmSpec> {
+    Ok(VmSpec {
         name: "host".into(),
         chassis: Chassis::Shared,
         accelerator: Accelerator::Tcg,
@@ -159,13 +119,7 @@ fn host_spec(rig: &Rig, sockets: &SocketDir) -> Result<VmSpec> {
         initrd: rig.host_image()?.path().into(),
         cmdline: String::new(),
         options: Vec::new(),
-    };
-    spec.option(
-        "-chardev",
-        format!("socket,id=root,path={}", sockets.path("root").display()),
-    );
-    spec.option("-device", "vhost-user-fs-pci,chardev=root,tag=root");
-    Ok(spec)
+    })
 }
 
 /// Loads what makes the host VM a host, and lays out the lab root for the guest's QEMU.
@@ -173,14 +127,10 @@ fn ready_host(host: &Machine) -> Result<()> {
     let none: &[&str] = &[];
     host.insmod("kvm_amd", none)?;
     host.insmod("vhost_vsock", none)?;
+    let root = host.lab_root()?;
     let script = format!(
         "ip link set lo up\n\
-         mkdir -p {ROOT}\n\
-         mount -t virtiofs -o ro root {ROOT}\n\
-         for folder in dev proc sys; do mount -o bind /$folder {ROOT}/$folder; done\n\
-         mount -t tmpfs tmp {ROOT}/tmp\n\
-         mount -t tmpfs run {ROOT}/run\n\
-         mount -o bind /guest {ROOT}{GUEST_FOLDER}\n\
+         mount -o bind /guest {root}{GUEST_FOLDER}\n\
          test -c /dev/kvm -a -c /dev/vhost-vsock\n"
     );
     host.run(["sh", "-exc", &script], SETUP_LIMIT)?.success()?;
@@ -211,7 +161,7 @@ fn start_guest(rig: &Rig, host: &Machine, seat: &Seat) -> Result<Job> {
     hosted::add_network(&mut spec, FORWARDED_PORT);
     let mut arguments = vec!["qemu-system-x86_64".to_owned()];
     arguments.extend(spec.arguments(&guest_wiring(host)?));
-    let job = host.spawn(Program::from(arguments).root(ROOT))?;
+    let job = host.spawn(Program::from(arguments).root(host.lab_root()?))?;
     job.carries(seat);
     Ok(job)
 }

@@ -16,9 +16,11 @@ use crate::error::Result;
 use crate::fault::Expected;
 use crate::machine::{Machine, Traits};
 use crate::pair::{ControlPath, Parts};
+use crate::process::Process;
 use crate::progress::Step;
 use crate::qemu::{self, Chassis, Ports, Vm, VmSpec, VsockBackend, VsockDevices};
 use crate::setup::GuestSetup;
+use crate::share;
 use crate::sockets::SocketDir;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +32,12 @@ struct Guest<'a> {
     /// Its number on the network that joins the two for what is not vsock.
     host: u8,
     other: u8,
+}
+
+/// The processes that carry a guest, ended in this order.
+struct Carriers {
+    _vm: Vm,
+    _share: Option<Process>,
 }
 
 const DUT: Guest<'_> = Guest {
@@ -111,7 +119,7 @@ fn start(
     sockets: &SocketDir,
     seat: &Seat,
     logs: &Path,
-) -> Result<(Vm, Machine)> {
+) -> Result<(Carriers, Machine)> {
     let config = &rig.config;
     // The peer is as usual, whatever the guest under test is like.
     let setup = match guest.name == DUT.name {
@@ -138,6 +146,10 @@ fn start(
         setup,
     };
     vsock.add_first(&mut spec);
+    let share = match config.lab_root {
+        true => Some(share::serve(&mut spec, sockets, seat, logs)?),
+        false => None,
+    };
     let network = |host: u8| sockets.path(&format!("network{host}"));
     let (local, remote) = (network(guest.host), network(guest.other));
     spec.option(
@@ -163,8 +175,15 @@ fn start(
             cid: guest.cids[0],
             manifest: rig.image.manifest().clone(),
             vsock: Some(vsock),
+            lab_root: config.lab_root,
             noise: Expected::noise_of(config.accelerator),
         },
     )?;
-    Ok((vm, machine))
+    Ok((
+        Carriers {
+            _vm: vm,
+            _share: share,
+        },
+        machine,
+    ))
 }
