@@ -127,6 +127,7 @@ pub(crate) fn check(options: &Options) -> Result<bool> {
     for kind in kinds {
         for boot in options.boots(kind) {
             let mut config = workbench.rig_config(module.as_deref());
+            config.lab_root = true;
             config.setup = boot[0].setup.clone();
             let rig = Rig::open(kind, config, &workbench.run, &workbench.progress)?;
             let mut runner = Runner {

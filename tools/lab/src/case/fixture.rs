@@ -109,6 +109,11 @@ impl<'a> Fixture<'a> {
         self.when_let_go(|| self.guest().unload_driver())
     }
 
+    /// Unloads a module of the guest that is no driver.
+    pub(crate) fn unload_module(&self, name: &str) -> Result<()> {
+        self.when_let_go(|| self.guest().rmmod(name))
+    }
+
     /// A closed connection lets go of its driver once the peer has confirmed, which takes a moment;
     /// so this tries until the driver can be unloaded.
     fn when_let_go(&self, change: impl Fn() -> rig::Result<()>) -> Result<()> {
