@@ -78,6 +78,7 @@ pub(crate) fn check_debug(options: &Options) -> Result<bool> {
     let mut matrix = Matrix::default();
     for boot in boots(cases, false) {
         let mut config = bench.rig_config(Some(&module));
+        config.lab_root = true;
         config.setup = boot[0].setup.clone();
         let rig = Rig::open(RigKind::Wire, config, &bench.run, &bench.progress)?;
         let mut runner = Runner {

@@ -48,8 +48,9 @@ impl Checkout {
         let runs = self.top.join("build/lab");
         let time = humantime::format_rfc3339_seconds(SystemTime::now());
         let time = time.to_string().replace([':', 'Z'], "");
-        let path = runs.join(format!("{time}-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).context(|| format!("make {}", path.display()))?;
+        fs::create_dir_all(&runs).context(|| format!("make {}", runs.display()))?;
+        // Others may begin one of the same name in the same second.
+        let path = make_new(&runs, &format!("{time}-{name}"))?;
         let mut old: Vec<_> = fs::read_dir(&runs)
             .context(|| format!("read {}", runs.display()))?
             .filter_map(|entry| entry.ok().map(|entry| entry.path()))
@@ -73,17 +74,38 @@ impl RunDir {
 
     /// Makes a folder in it, with a number added if there is one of that name: one for each boot.
     pub(crate) fn subfolder(&self, name: &str) -> Result<PathBuf> {
-        for number in 1.. {
-            let path = self.path.join(format!("{name}-{number}"));
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(path),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(source) => {
-                    let what = format!("make {}", path.display());
-                    return Err(Error::Io { what, source });
-                }
+        make_new(&self.path, name)
+    }
+}
+
+/// Makes a folder whose name ends in the first number that is free.
+fn make_new(parent: &Path, name: &str) -> Result<PathBuf> {
+    for number in 1.. {
+        let path = parent.join(format!("{name}-{number}"));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(source) => {
+                let what = format!("make {}", path.display());
+                return Err(Error::Io { what, source });
             }
         }
-        unreachable!("the numbers do not end")
+    }
+    unreachable!("the numbers do not end")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_begin_together_have_folders_of_their_own() {
+        let top = tempfile::tempdir().unwrap();
+        let checkout = Checkout {
+            top: top.path().into(),
+        };
+        let runs = [(); 2].map(|()| checkout.new_run("check").unwrap());
+        assert_ne!(runs[0].path(), runs[1].path());
+        assert!(runs.iter().all(|run| run.path().is_dir()));
     }
 }

@@ -48,6 +48,7 @@ impl Trials<'_> {
     /// Tries one after the other; a mutant that breaks the machine costs a boot.
     pub(super) fn run(&self, stalls: &mut Stalls) -> Result<Vec<Fate>> {
         let mut config = self.bench.rig_config(Some(self.honest));
+        config.lab_root = true;
         // A mutant's unit tests are meant to fail, and leave the machine as it was.
         config.expected = Expected::new([r"\bnot ok \d+ "])?;
         let progress = &self.bench.progress;
