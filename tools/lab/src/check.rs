@@ -7,6 +7,7 @@
 mod build;
 mod counters;
 mod device;
+mod hostile;
 mod load;
 mod refusal;
 mod reload;
@@ -34,6 +35,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("refusal", refusal::cases()),
         ("reload", reload::cases()),
         ("device", device::cases()),
+        ("hostile", hostile::cases()),
     ]);
     cases.extend(crate::conformance::quick_cases());
     cases
@@ -129,6 +131,7 @@ pub(crate) fn check(options: &Options) -> Result<bool> {
             let mut config = workbench.rig_config(module.as_deref());
             config.lab_root = true;
             config.setup = boot[0].setup.clone();
+            config.wire_options.extend(crate::hostile::services());
             let rig = Rig::open(kind, config, &workbench.run, &workbench.progress)?;
             let mut runner = Runner {
                 tap: &mut tap,

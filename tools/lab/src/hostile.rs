@@ -22,7 +22,7 @@ use regex::Regex;
 use rig::{Rig, RigKind, Stalls};
 
 use crate::workbench::Workbench;
-use honest::services;
+pub(crate) use honest::services;
 use script::Scripted;
 
 /// What to run.
