@@ -58,6 +58,8 @@ pub(crate) struct Manifest {
     pub(crate) modules: BTreeMap<String, Module>,
     /// Those modules that carry vsock in a guest.
     pub(crate) drivers: BTreeSet<String>,
+    /// What is a module elsewhere, and part of this kernel itself.
+    pub(crate) built_in: BTreeSet<String>,
 }
 
 /// A module in an image.

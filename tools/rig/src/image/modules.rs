@@ -25,7 +25,13 @@ pub(super) fn add(archive: &mut Archive, spec: &ImageSpec<'_>) -> Result<Manifes
     let table = folder.join("modules.dep");
     let table = fs::read_to_string(&table).context(|| format!("read {}", table.display()))?;
     let table = parse(&table, &folder);
-    let mut manifest = Manifest::default();
+    let built_in = folder.join("modules.builtin");
+    let built_in =
+        fs::read_to_string(&built_in).context(|| format!("read {}", built_in.display()))?;
+    let mut manifest = Manifest {
+        built_in: built_in.lines().map(module_name).collect(),
+        ..Manifest::default()
+    };
     let place = format!("{FOLDER}/{}", spec.kernel.release());
     for name in STOCK_MODULES {
         // What is built in, or gone in another kernel, is not missed until somebody asks for it.

@@ -21,9 +21,13 @@ pub struct ModuleInfo {
 }
 
 impl Machine {
-    /// Loads a module of the image by name, and before it those that it depends on.
+    /// Loads a module of the image by name, and before it those that it depends on. One that is built
+    /// into the kernel is there already.
     pub fn insmod(&self, name: &str, parameters: &[impl AsRef<str>]) -> Result<()> {
         let name = name.replace('-', "_");
+        if self.traits.manifest.built_in.contains(&name) {
+            return Ok(());
+        }
         let module = self.traits.manifest.modules.get(&name).ok_or_else(|| {
             Error::Setup(format!(
                 "the image of {} holds no module {name}",
