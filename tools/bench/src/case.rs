@@ -92,11 +92,15 @@ impl Case {
         for way in [Way::ToGuest, Way::FromGuest] {
             for reads in [Reads::Fixed, Reads::AsWritten] {
                 if reads == Reads::Fixed || way == Way::ToGuest || linux_peer {
-                    SIZES.map(|size| stream(way, size, reads, 1));
+                    for size in SIZES {
+                        stream(way, size, reads, 1);
+                    }
                 }
             }
             for size in [4096, 65536] {
-                [2, 4].map(|streams| stream(way, size, Reads::Fixed, streams));
+                for streams in [2, 4] {
+                    stream(way, size, Reads::Fixed, streams);
+                }
             }
         }
         cases.extend([64, 512, 4096].map(|size| Case::PingPong {
