@@ -55,7 +55,7 @@ pub(crate) struct SeatState {
     pub(crate) jobs: HashMap<JobId, JobState>,
     last_id: u64,
     beat: Heart,
-    gone: Option<(String, Instant)>,
+    gone: Option<Gone>,
     /// Set when it is about to be switched off: then nothing about it is trouble.
     pub(crate) leaving: bool,
 }
@@ -68,6 +68,15 @@ pub(crate) struct JobState {
     pub(crate) exit: Option<Exit>,
     /// The machine that this job is the QEMU of.
     carries: Option<Seat>,
+}
+
+/// The end of a machine, or of something that it needs.
+#[derive(Debug)]
+struct Gone {
+    how: String,
+    when: Instant,
+    /// Whether its QEMU ended as it does when the guest has reset itself: in good order, wordlessly.
+    by_itself: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -217,8 +226,8 @@ impl Seat {
             Note::Exit { job, exit } => self.look(|seat| seat.carried_by(*job, *exit)),
             _ => None,
         };
-        if let Some((carried, how)) = carried {
-            carried.gone(how);
+        if let Some((carried, gone)) = carried {
+            carried.post_gone(gone);
         }
         self.post(|seat| match note {
             Note::Hello(hello) => seat.hello = Some(hello),
@@ -288,8 +297,16 @@ impl Seat {
 
     /// Posts that the machine, or something that it needs, has ended.
     pub(crate) fn gone(&self, how: String) {
+        self.post_gone(Gone {
+            how,
+            when: Instant::now(),
+            by_itself: false,
+        });
+    }
+
+    fn post_gone(&self, gone: Gone) {
         self.post(|seat| {
-            seat.gone.get_or_insert((how, Instant::now()));
+            seat.gone.get_or_insert(gone);
         });
     }
 
@@ -312,16 +329,11 @@ fn trouble(state: &[SeatState]) -> Trouble {
         return seat.fault();
     }
     let mut present = state.iter().filter(|seat| !seat.leaving);
-    if let Some((seat, (how, when))) = present.find_map(|seat| Some((seat, seat.gone.as_ref()?))) {
-        if when.elapsed() < FAULT_PAUSE {
+    if let Some((seat, gone)) = present.find_map(|seat| Some((seat, seat.gone.as_ref()?))) {
+        if gone.when.elapsed() < FAULT_PAUSE {
             return Trouble::Unfolding;
         }
-        return Trouble::Now(Error::MachineGone {
-            machine: seat.name.to_string(),
-            how: how.clone(),
-            tail: seat.console.tail(),
-            log: seat.console.path().into(),
-        });
+        return Trouble::Now(seat.ended(gone));
     }
     let silent = state.iter().find_map(|seat| Some((seat, seat.silence()?)));
     let Some((seat, silent)) = silent else {
@@ -345,11 +357,36 @@ fn trouble(state: &[SeatState]) -> Trouble {
 
 impl SeatState {
     /// The machine whose QEMU this job was, and what there is to say of its end.
-    fn carried_by(&self, job: JobId, exit: Exit) -> Option<(Seat, String)> {
+    fn carried_by(&self, job: JobId, exit: Exit) -> Option<(Seat, Gone)> {
         let job = self.jobs.get(&job)?;
         let said = String::from_utf8_lossy(&job.stderr);
-        let how = format!("its QEMU ended ({exit}) {}", said.trim_end());
-        Some((job.carries.clone()?, how))
+        let said = said.trim_end();
+        let gone = Gone {
+            how: format!("its QEMU ended ({exit}) {said}").trim_end().into(),
+            when: Instant::now(),
+            by_itself: exit.success() && said.is_empty(),
+        };
+        Some((job.carries.clone()?, gone))
+    }
+
+    /// What the machine's end is. Emulated nested guests reset themselves now and then while they
+    /// boot, as after a triple fault, without a word from their kernel (a panic has many): their heart
+    /// never beat, and nothing of ours had run in them.
+    fn ended(&self, gone: &Gone) -> Error {
+        let (machine, log) = (self.name.to_string(), self.console.path().into());
+        match self.beat {
+            Heart::Awaited(since) if self.stalls && gone.by_itself => Error::RigReset {
+                machine,
+                after: gone.when.saturating_duration_since(since),
+                log,
+            },
+            _ => Error::MachineGone {
+                machine,
+                how: gone.how.clone(),
+                tail: self.console.tail(),
+                log,
+            },
+        }
     }
 
     /// How long nothing has been heard of a machine that should have been heard of. One that is being

@@ -35,6 +35,17 @@ pub enum Error {
         /// Its log.
         log: PathBuf,
     },
+    /// A machine whose emulation is known to fail now and then has reset itself while it booted: there
+    /// was no heartbeat yet, and its kernel complained of nothing.
+    #[error("the rig broke off: {machine} reset itself {:.1} s into its boot, before its first heartbeat; its log is {}", after.as_secs_f64(), log.display())]
+    RigReset {
+        /// Which machine.
+        machine: String,
+        /// How long it had been booting.
+        after: Duration,
+        /// Its log.
+        log: PathBuf,
+    },
     /// A machine on a rig without known stalls has stopped: its heartbeat is gone.
     #[error("{machine} hangs: no heartbeat for {} s\n{tail}\nThe whole log is {}", silent.as_secs(), log.display())]
     MachineHung {
@@ -125,9 +136,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the emulation is to blame, and a part may be run again: the one reason for that.
+    /// Whether the emulation is to blame, so that a machine's heartbeat is gone or never came, and a
+    /// part may be run again: the one reason for that.
     pub fn is_rig_stall(&self) -> bool {
-        matches!(self, Error::RigStalled { .. })
+        matches!(self, Error::RigStalled { .. } | Error::RigReset { .. })
     }
 
     /// The error number that the kernel gave, if it is a refusal with one.

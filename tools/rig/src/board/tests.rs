@@ -108,6 +108,35 @@ fn a_cpu_that_stops_in_boot_is_a_stall_only_where_there_are_stalls() {
 }
 
 #[test]
+fn a_reset_while_booting_is_the_rigs_only_where_there_are_stalls() {
+    let end_of = |stalls, beats: bool, exit, said: &str| {
+        let bench = bench(stalls);
+        bench.dut.await_heart();
+        if beats {
+            last_heard(&bench.dut, Duration::ZERO);
+        }
+        let job = bench.far.open_job();
+        bench.far.carry(job, bench.dut.clone());
+        let (stream, data) = (Stream::Err, said.as_bytes().to_vec());
+        bench.far.note(Note::Output { job, stream, data });
+        bench.far.note(Note::Exit { job, exit });
+        wait(&bench.far).unwrap_err()
+    };
+    let reset = end_of(true, false, Exit::Code(0), "");
+    assert!(matches!(reset, Error::RigReset { .. }) && reset.is_rig_stall());
+    for (stalls, beats, exit, said) in [
+        (false, false, Exit::Code(0), ""),
+        (true, true, Exit::Code(0), ""),
+        (true, false, Exit::Code(1), ""),
+        (true, false, Exit::Signal(9), ""),
+        (true, false, Exit::Code(0), "could not load the kernel"),
+    ] {
+        let error = end_of(stalls, beats, exit, said);
+        assert!(matches!(error, Error::MachineGone { .. }), "{error}");
+    }
+}
+
+#[test]
 fn a_machine_that_leaves_may_end_but_not_stop() {
     let bench = bench(true);
     bench.dut.post(|seat| seat.leaving = true);
