@@ -34,6 +34,10 @@ const OWNED: [&str; 10] = [
     "Percpu",
 ];
 
+/// The cache of the kernel's areas of virtual memory, which it frees by the thousand and seldom:
+/// those of the stacks of ended programs fill it for long. What is mapped in them is looked at.
+const LAZY: &str = "vmap_area";
+
 /// Objects that come and go with whatever else a guest does.
 const NOISE: u64 = 100;
 
@@ -45,11 +49,13 @@ const NOISE_KB: u64 = 3000;
 /// confirmed.
 const SETTLES: Duration = Duration::from_secs(15);
 
-/// Objects in use by slab cache, and kilobytes in pages that nothing accounts for.
+/// Objects in use by slab cache, and kilobytes: in pages that nothing accounts for, and in areas of
+/// virtual memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leftovers {
     objects: BTreeMap<String, u64>,
     pages: u64,
+    mapped: u64,
 }
 
 impl Leftovers {
@@ -65,7 +71,8 @@ impl Leftovers {
             .with_context(|| format!("the guest's memory was not shown:\n{text}"))?;
         let objects = slabs.lines().filter_map(|line| {
             let mut fields = line.split_whitespace();
-            Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+            let (name, count) = (fields.next()?, fields.next()?.parse().ok()?);
+            (name != LAZY).then(|| (name.to_owned(), count))
         });
         let kilobytes: BTreeMap<&str, u64> = meminfo
             .lines()
@@ -85,6 +92,7 @@ impl Leftovers {
         Ok(Self {
             objects: objects.collect(),
             pages: of("MemTotal")?.saturating_sub(owned),
+            mapped: of("VmallocUsed")?,
         })
     }
 
@@ -99,11 +107,14 @@ impl Leftovers {
                 (*last > first + bound).then(|| format!("{name}: {first}, then {last} objects"))
             })
             .collect();
-        if after.pages > self.pages + NOISE_KB.max(packets / 2) {
-            let (first, last) = (self.pages, after.pages);
-            grown.push(format!(
-                "pages that nothing accounts for: {first}, then {last} kB"
-            ));
+        let kilobytes = [
+            ("pages that nothing accounts for", self.pages, after.pages),
+            ("virtual memory", self.mapped, after.mapped),
+        ];
+        for (what, first, last) in kilobytes {
+            if last > first + NOISE_KB.max(packets / 2) {
+                grown.push(format!("{what}: {first}, then {last} kB"));
+            }
         }
         grown
     }
@@ -128,12 +139,21 @@ mod tests {
     use super::*;
 
     fn leftovers(objects: u64, free: u64) -> Leftovers {
+        leftovers_with(objects, free, 1000)
+    }
+
+    fn leftovers_with(objects: u64, free: u64, mapped: u64) -> Leftovers {
         let mut text = format!(
             "skbuff_head_cache {objects} 9999 64 64 1 : tunables 0 0 0 : slabdata 1 1 0\n\
+             vmap_area {mapped} 9999 64 64 1 : tunables 0 0 0 : slabdata 1 1 0\n\
              end of slabs\nMemTotal: 500000 kB\n"
         );
         for name in OWNED {
-            let value = if name == "MemFree" { free } else { 1000 };
+            let value = match name {
+                "MemFree" => free,
+                "VmallocUsed" => mapped,
+                _ => 1000,
+            };
             text += &format!("{name}: {value} kB\n");
         }
         Leftovers::parse(&text).unwrap()
@@ -151,6 +171,15 @@ mod tests {
             "{grown:?}"
         );
         assert!(before.grown(&leftovers(300, 399_000), 2000).is_empty());
+    }
+
+    #[test]
+    fn areas_of_virtual_memory_count_by_what_is_in_them() {
+        let before = leftovers(100, 400_000);
+        let after = leftovers_with(100, 399_500, 1500);
+        assert!(before.grown(&after, 2000).is_empty());
+        let grown = before.grown(&leftovers_with(100, 395_000, 6000), 2000);
+        assert_eq!(grown, ["virtual memory: 1000, then 6000 kB"]);
     }
 
     #[test]
