@@ -18,6 +18,7 @@ use kernel::{
     },
     uaccess::UserSliceReader, //
 };
+use vsock_kernel::sync::read_once;
 
 /// Something that is on or off, and can be switched at any time.
 pub(crate) struct Switch(Atomic<bool>);
@@ -27,7 +28,7 @@ impl Switch {
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         // ORDERING: A switch orders nothing; who reads the old value was a moment early.
-        self.0.load(Relaxed)
+        read_once(&self.0)
     }
 
     fn set(&self, on: bool) {
@@ -81,8 +82,8 @@ impl Config {
     pub(crate) fn rx_batch_limits(&self) -> Limits {
         // ORDERING: Set once, before there is a device.
         Limits {
-            packets: self.rx_batch_packets.load(Relaxed),
-            bytes: self.rx_batch_bytes.load(Relaxed),
+            packets: read_once(&self.rx_batch_packets),
+            bytes: read_once(&self.rx_batch_bytes),
         }
     }
 }

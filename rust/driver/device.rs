@@ -41,7 +41,10 @@ use kernel::{
     },
 };
 use vsock_kernel::{
-    sync::RcuSlot,
+    sync::{
+        read_once,
+        RcuSlot, //
+    },
     virtio::{
         self,
         Device, //
@@ -134,7 +137,7 @@ impl Vsock {
     #[inline]
     pub(crate) fn guest_cid(&self) -> u32 {
         // ORDERING: The CID orders nothing.
-        self.guest_cid.load(Relaxed)
+        read_once(&self.guest_cid)
     }
 
     /// Reads the guest's CID from the device. False if that has none. May sleep.
@@ -148,7 +151,7 @@ impl Vsock {
     /// The number of descriptors of the TX ring.
     pub(crate) fn tx_size(&self) -> u32 {
         // ORDERING: Set before the device is published.
-        self.tx_size.load(Relaxed)
+        read_once(&self.tx_size)
     }
 
     /// Notes the sizes of the rings, before the device is published.
@@ -168,7 +171,7 @@ impl Vsock {
     #[inline]
     pub(crate) fn is_stopping(&self) -> bool {
         // ORDERING: As for `stop`.
-        self.stopping.load(Relaxed)
+        read_once(&self.stopping)
     }
 
     /// Has the work `ID` run on the module's workqueue, once more if it is running.

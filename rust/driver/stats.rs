@@ -16,7 +16,13 @@ use kernel::{
         Relaxed, //
     },
 };
-use vsock_kernel::vsock::Malformed;
+use vsock_kernel::{
+    sync::{
+        read_once,
+        write_once, //
+    },
+    vsock::Malformed, //
+};
 
 /// A number that many threads add to.
 pub(crate) struct Counter(Atomic<u64>);
@@ -33,9 +39,18 @@ impl Counter {
         self.0.add(n, Relaxed);
     }
 
+    /// Adds 1, where nobody else can add at the same time, and without an atomic instruction.
+    ///
+    /// The caller holds the lock that all who call this for this counter hold.
+    #[inline]
+    pub(crate) fn add_one_locked(&self) {
+        // ORDERING: As for `add`.
+        write_once(&self.0, read_once(&self.0).wrapping_add(1));
+    }
+
     fn get(&self) -> u64 {
         // ORDERING: As for `add`.
-        self.0.load(Relaxed)
+        read_once(&self.0)
     }
 }
 
@@ -116,7 +131,7 @@ counters! {
         replies_stalled,
         /// Times that there was no memory for receive buffers.
         rx_refill_failed,
-        /// Packets that went straight onto the virtqueue.
+        /// Packets that went straight onto the virtqueue. Written with the TX lock held.
         tx_direct,
         /// Packets that were queued.
         tx_queued,

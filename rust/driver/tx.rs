@@ -78,13 +78,11 @@ impl Tx {
 
 /// Sends a packet, sooner or later. Does not sleep.
 pub(crate) fn send(vsock: ArcBorrow<'_, Vsock>, packet: TxPacket) {
-    let Err(packet) = send_direct(&vsock, packet) else {
-        STATS.tx_direct.add(1);
-        return;
-    };
-    STATS.tx_queued.add(1);
-    vsock.send_queue.push(packet);
-    Vsock::queue_work::<SEND>(vsock);
+    if let Err(packet) = send_direct(&vsock, packet) {
+        STATS.tx_queued.add(1);
+        vsock.send_queue.push(packet);
+        Vsock::queue_work::<SEND>(vsock);
+    }
 }
 
 /// Puts a packet straight onto the virtqueue, or gives it back.
@@ -110,6 +108,7 @@ fn send_direct(vsock: &Vsock, packet: TxPacket) -> Result<(), TxPacket> {
     match tx.add(packet, Gfp::Atomic) {
         Ok(()) => {
             tx.queue.kick();
+            STATS.tx_direct.add_one_locked();
             Ok(())
         }
         Err((packet, _)) => {

@@ -49,8 +49,3 @@ struct sk_buff *vsock_helper_virtio_vsock_skb_dequeue(struct sk_buff_head *list)
 {
 	return virtio_vsock_skb_dequeue(list);
 }
-
-bool vsock_helper_skb_queue_empty_lockless(const struct sk_buff_head *list)
-{
-	return skb_queue_empty_lockless(list);
-}

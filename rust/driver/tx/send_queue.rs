@@ -10,10 +10,13 @@ use kernel::{
         Relaxed, //
     },
 };
-use vsock_kernel::vsock::{
-    TxPacket,
-    TxQueue,
-    VsockSock, //
+use vsock_kernel::{
+    sync::read_once,
+    vsock::{
+        TxPacket,
+        TxQueue,
+        VsockSock, //
+    },
 };
 
 /// The send queue.
@@ -92,7 +95,7 @@ impl SendQueue {
     pub(crate) fn has_room_for_reply(&self) -> bool {
         // ORDERING: The limit is set before the queue is used. Who lowers the number below it
         // queues the RX work afterwards, which orders what that work sees.
-        self.replies.load(Relaxed) < self.reply_limit.load(Relaxed)
+        read_once(&self.replies) < read_once(&self.reply_limit)
     }
 
     /// Drops everything. Nobody puts packets in any more.
@@ -110,7 +113,7 @@ impl SendQueue {
         // ORDERING: Full, so that the RX work which the caller queues sees the lower number.
         let before = self.replies.fetch_sub(count, Full);
         // ORDERING: Set before the queue is used.
-        let limit = self.reply_limit.load(Relaxed);
+        let limit = read_once(&self.reply_limit);
         before >= limit && before - count < limit
     }
 }

@@ -250,8 +250,14 @@ impl SkBuffQueue {
     #[doc(alias = "skb_queue_empty_lockless")]
     #[inline]
     pub fn is_empty_lockless(&self) -> bool {
-        // SAFETY: By the type invariant the queue is initialised.
-        unsafe { bindings::skb_queue_empty_lockless(self.as_ptr()) }
+        let head = self.as_ptr();
+        // SAFETY: By the type invariant the queue is initialised. Only the field's address is
+        // taken.
+        let next = unsafe { &raw const (*head).__bindgen_anon_1.__bindgen_anon_1.next };
+        // SAFETY: As above; a volatile read of the pointer, which others may change, is the
+        // `READ_ONCE()` of the C function.
+        let first = unsafe { next.read_volatile() };
+        first.cast_const().cast() == head.cast_const()
     }
 
     /// Appends one.

@@ -8,6 +8,7 @@
 //! `synchronize_rcu()`. Unlike `kernel::revocable::Revocable` it can be a `static`, and be filled
 //! and emptied many times.
 
+use super::read_once;
 use core::{
     marker::PhantomData,
     ptr::null_mut, //
@@ -16,7 +17,6 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{
-            Acquire,
             Atomic,
             Full, //
         },
@@ -51,8 +51,9 @@ impl<P: ForeignOwnable + Send + Sync> RcuSlot<P> {
     /// What is published at the moment; it stays valid as long as the guard.
     #[inline]
     pub fn get<'g>(&self, _: &'g rcu::Guard) -> Option<P::Borrowed<'g>> {
-        // ORDERING: Pairs with the store in `publish`: who sees the pointer sees the value.
-        let ptr = self.ptr.load(Acquire);
+        // ORDERING: Pairs with the store in `publish`: who sees the pointer sees the value, because
+        // the value's address depends on it, as with `rcu_dereference()`.
+        let ptr = read_once(&self.ptr);
         // SAFETY: By the type invariant a pointer that is not null came from `into_foreign`, and
         // its value outlives the RCU read-side critical section that `'g` stands for.
         (!ptr.is_null()).then(|| unsafe { P::borrow(ptr) })

@@ -18,17 +18,17 @@ use crate::{
         },
         sock::LockedSock, //
     },
-    sync::lock::spinlock_bh::SpinLockBh,
+    sync::{
+        lock::spinlock_bh::SpinLockBh,
+        read_once, //
+    },
 };
 use core::{
     marker::PhantomData,
     ptr::NonNull, //
 };
 use kernel::sync::{
-    atomic::{
-        Atomic,
-        Relaxed, //
-    },
+    atomic::Atomic,
     lock::Lock, //
 };
 
@@ -89,8 +89,8 @@ impl<'a> Account<'a> {
         // ORDERING: The numbers stand for themselves.
         credit::Room {
             buf_alloc,
-            buf_used: buf_used.load(Relaxed).saturating_add(pending_bytes),
-            queue_len: queue_len.load(Relaxed).saturating_add(pending),
+            buf_used: read_once(buf_used).saturating_add(pending_bytes),
+            queue_len: read_once(queue_len).saturating_add(pending),
             skb_cost: bindings::VSOCK_CONST_HELPER_SKB_COST,
         }
     }
