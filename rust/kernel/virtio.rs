@@ -13,7 +13,10 @@
 //! that gives its queues up before it returns from [`Driver::unbind`] never waits; one that does
 //! not is made to wait there, so that no queue outlives its device.
 
-use crate::bindings;
+use crate::{
+    bindings,
+    scatterlist::Framing, //
+};
 use core::{
     marker::PhantomData,
     mem::offset_of, //
@@ -111,6 +114,18 @@ impl<Ctx: device::DeviceContext> Device<Ctx> {
     pub fn has_feature(&self, bit: u32) -> bool {
         // SAFETY: By the type invariant, the device is valid.
         unsafe { bindings::virtio_test_bit(self.as_raw(), bit) }
+    }
+
+    /// May buffers be framed in any way?
+    ///
+    /// A device of the standard takes a packet in whatever pieces (virtio 1.3, 2.7.4); one from
+    /// before it wants the header in a descriptor of its own. (`VIRTIO_F_ANY_LAYOUT` lies between
+    /// the two; no driver of ours asks for it.)
+    pub(crate) fn framing(&self) -> Framing {
+        match self.has_feature(bindings::VIRTIO_F_VERSION_1) {
+            true => Framing::Free,
+            false => Framing::Kept,
+        }
     }
 }
 

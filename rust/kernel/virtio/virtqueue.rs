@@ -9,7 +9,10 @@ use super::{
 use crate::{
     bindings,
     gfp::Gfp,
-    scatterlist::ScatterList, //
+    scatterlist::{
+        Framing,
+        ScatterList, //
+    },
 };
 use core::{
     marker::PhantomData,
@@ -74,6 +77,7 @@ pub unsafe trait Token: Sized + Send {
 pub struct Virtqueue<T: Token> {
     vq: NonNull<bindings::virtqueue>,
     set: Arc<QueueSet>,
+    framing: Framing,
     _tokens: PhantomData<T>,
 }
 
@@ -85,10 +89,12 @@ impl<T: Token> Virtqueue<T> {
     ///
     /// `vq` must be a valid and empty virtqueue of `set`'s device that nobody else uses.
     pub(super) unsafe fn from_raw(vq: NonNull<bindings::virtqueue>, set: Arc<QueueSet>) -> Self {
+        let framing = set.device().framing();
         // INVARIANT: By the requirements of this function.
         Self {
             vq,
             set,
+            framing,
             _tokens: PhantomData,
         }
     }
@@ -103,14 +109,12 @@ impl<T: Token> Virtqueue<T> {
     #[doc(alias = "virtqueue_add_outbuf")]
     #[inline]
     pub fn add(&mut self, mut token: T, gfp: Gfp) -> Result<(), (T, Error)> {
-        let mut sg = ScatterList::new();
-        if let Err(err) = token.describe(&mut sg) {
-            return Err((token, err));
-        }
-        if sg.len() == 0 {
-            // `virtqueue_add()` has a `BUG_ON()` for a buffer without memory.
-            return Err((token, EINVAL));
-        }
+        let mut sg = ScatterList::new(self.framing);
+        // `virtqueue_add()` has a `BUG_ON()` for a buffer without memory; such a list has no table.
+        let (table, entries) = match token.describe(&mut sg).and_then(|()| sg.table()) {
+            Ok(table) => table,
+            Err(err) => return Err((token, err)),
+        };
         let add = match T::DIRECTION {
             Direction::ToDevice => bindings::virtqueue_add_outbuf,
             Direction::FromDevice => bindings::virtqueue_add_inbuf,
@@ -120,17 +124,13 @@ impl<T: Token> Virtqueue<T> {
         //
         // SAFETY:
         // - By the type invariant `vq` is valid and not in use elsewhere.
-        // - `sg` has `len` entries, one at least, and the memory they describe is valid, by the contract of
-        //   `Token`, until the token comes back.
-        let ret = unsafe {
-            add(
-                self.vq.as_ptr(),
-                sg.as_mut_ptr(),
-                sg.len(),
-                raw.as_ptr(),
-                gfp.as_raw(),
-            )
-        };
+        // - `table` has `entries` entries, one at least, and the memory they describe is valid, by
+        //   the contract of `Token`, until the token comes back.
+        let ret = unsafe { add(self.vq.as_ptr(), table, entries, raw.as_ptr(), gfp.as_raw()) };
+        if ret == 0 {
+            // Spares `to_result`, which is a call.
+            return Ok(());
+        }
         to_result(ret).map_err(|err| {
             // SAFETY: The queue did not take `raw`, which came from `into_raw` above.
             (unsafe { T::from_raw(raw) }, err)

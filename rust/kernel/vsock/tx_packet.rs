@@ -127,8 +127,10 @@ unsafe impl Token for TxPacket {
         Self(unsafe { SkBuff::from_raw(raw.cast()) })
     }
 
-    /// The header, and then the payload, one entry for each piece of it, as the C driver's
-    /// `virtio_transport_send_skb()` lists them. (It warns of a non-linear skb with more than a
+    /// The header, and then the payload, each piece of it, as the C driver's
+    /// `virtio_transport_send_skb()` lists them. Linear payload follows its header in memory, so
+    /// that both are one descriptor, where framing is free: there is no indirect table then to be
+    /// allocated, mapped and fetched. (It warns of a non-linear skb with more than a
     /// header in its linear part; by the type invariant there is none.)
     #[inline]
     fn describe(&mut self, sg: &mut ScatterList) -> Result {
