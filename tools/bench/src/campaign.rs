@@ -16,6 +16,7 @@ use crate::exits;
 use crate::meter::Meter;
 use crate::options::Options;
 use crate::pin::pin;
+use crate::placement::{Placement, bind_interrupts};
 use crate::report::{Measurements, Report};
 use crate::sample::{Place, Sample, SampleLog};
 use crate::schedule::{self, Boot};
@@ -169,6 +170,7 @@ impl Campaign<'_> {
                         continue;
                     }
                     contender.load(site.guest())?;
+                    bind_interrupts(site.guest(), self.bench.config.cpus)?;
                     for &case in cases.iter().filter(|&&case| contender.meets(case)) {
                         let name = &contender.name;
                         step.detail(format!("round {}, {name}, {case}", round + 1));
@@ -178,6 +180,7 @@ impl Campaign<'_> {
                             rig: &rig,
                             round,
                             driver: name,
+                            placement: Placement::of(case, round),
                         };
                         let sample = if counting {
                             self.count(site, contender, &place, case, operations)
@@ -203,13 +206,18 @@ impl Campaign<'_> {
         operations: u64,
     ) -> Result<Sample> {
         let before = exits::read(site, self.kind)?;
-        let measured = traffic::run(site, case, operations)?;
+        let measured = traffic::run(site, case, operations, self.cpu(place))?;
         let after = exits::read(site, self.kind)?;
         let mut sample = Sample::new(place, case, measured);
         sample.exits = after
             .zip(before)
             .map(|(after, before)| exits::since(&after, &before));
         Ok(sample)
+    }
+
+    /// Where the guest's program is to run.
+    fn cpu(&self, place: &Place<'_>) -> Option<u32> {
+        place.placement.cpu(self.bench.config.cpus)
     }
 
     /// A transfer with probes.
@@ -228,7 +236,7 @@ impl Campaign<'_> {
         };
         let before = batches()?;
         let meter = Meter::begin(site, self.kind)?;
-        let measured = traffic::run(site, case, operations)?;
+        let measured = traffic::run(site, case, operations, self.cpu(place))?;
         let counts = meter.end()?;
         let grown = batches()?
             .zip(before)

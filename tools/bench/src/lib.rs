@@ -3,7 +3,7 @@
 //!
 //! In the order of a run: [`options`] say what is wanted, [`case`] has the table of what is measured and
 //! [`contender`] the drivers; [`campaign`] boots rigs and goes through the rounds, in each of which
-//! [`traffic`] makes one transfer at a time on a [`site`] and [`meter`] counts what is too costly to
+//! [`traffic`] makes one transfer at a time on a [`site`], on the CPU that [`placement`] says, and [`meter`] counts what is too costly to
 //! count while it is timed. Every transfer is kept as a [`sample`]; [`summary`] makes medians and, by
 //! [`ratio`], ratios with intervals of them, and [`table`] and [`plot`] show these.
 
@@ -19,6 +19,7 @@ mod metric;
 mod options;
 pub mod perf;
 mod pin;
+mod placement;
 mod plot;
 mod ratio;
 mod report;

@@ -12,6 +12,28 @@ const PORT: u32 = 7700;
 /// The longest that one transfer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The program.
+pub const PROGRAM: &str = "vsock_perf";
+
+/// One end of a transfer.
+#[derive(Clone, Debug)]
+pub struct End<'a> {
+    /// Where it is.
+    pub machine: &'a Machine,
+    /// How the program is started there.
+    pub program: Program,
+}
+
+impl<'a> End<'a> {
+    /// One that is like any other program there.
+    pub fn of(machine: &'a Machine) -> Self {
+        End {
+            machine,
+            program: Program::new(PROGRAM),
+        }
+    }
+}
+
 /// A transfer to be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
@@ -21,17 +43,16 @@ pub struct Run {
     pub bytes: u64,
 }
 
-/// Sends from one machine to another; returns the gigabits a second that the receiver measured.
-pub fn measure(run: Run, from: &Machine, to: &Machine) -> Result<f64> {
+/// Sends from one end to the other; returns the gigabits a second that the receiver measured.
+pub fn measure(run: Run, from: End<'_>, to: End<'_>) -> Result<f64> {
     let port = format!("--port={PORT}");
-    let receiver = Program::new("vsock_perf").arg(&port).args([
-        "--buf-size=64K",
-        "--vsk-size=1M",
-        "--rcvlowat=1",
-    ]);
-    let receiver = to.spawn(receiver)?;
-    let sender = Program::new("vsock_perf").arg(&port).args([
-        format!("--sender={}", to.cid()),
+    let receiver = to
+        .program
+        .arg(&port)
+        .args(["--buf-size=64K", "--vsk-size=1M", "--rcvlowat=1"]);
+    let receiver = to.machine.spawn(receiver)?;
+    let sender = from.program.arg(&port).args([
+        format!("--sender={}", to.machine.cid()),
         format!("--buf-size={}", run.write_size),
         format!("--bytes={}", run.bytes),
         "--vsk-size=1M".into(),
@@ -40,7 +61,7 @@ pub fn measure(run: Run, from: &Machine, to: &Machine) -> Result<f64> {
     // vsock_perf does not say when it listens, so the sender tries until it does.
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let sent = from.run(sender.clone(), PATIENCE)?;
+        let sent = from.machine.run(sender.clone(), PATIENCE)?;
         if sent.exit.success() {
             break;
         }

@@ -30,6 +30,7 @@ mod tests {
     use crate::batches::Batches;
     use crate::case::Case;
     use crate::meter::Counts;
+    use crate::placement::Placement;
     use crate::sample::{Place, Sample};
     use crate::summary;
     use crate::traffic::Measured;
@@ -60,6 +61,7 @@ mod tests {
             rig: "rig",
             round,
             driver: DRIVERS[driver],
+            placement: Placement::Free,
         };
         let mut sample = Sample::new(&place, case, measured);
         if round == ROUNDS {

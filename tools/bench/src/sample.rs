@@ -15,6 +15,7 @@ use crate::batches::Batches;
 use crate::case::Case;
 use crate::exits::Exits;
 use crate::meter::Counts;
+use crate::placement::Placement;
 use crate::traffic::Measured;
 
 /// A transfer with one driver.
@@ -29,6 +30,8 @@ pub(crate) struct Sample {
     pub case: Case,
     /// Which driver.
     pub driver: String,
+    /// Where the guest's program ran.
+    pub placement: Placement,
     /// Writes, round trips or connections.
     pub operations: u64,
     /// Payload bytes.
@@ -58,6 +61,8 @@ pub(crate) struct Place<'a> {
     pub round: u32,
     /// The driver's name.
     pub driver: &'a str,
+    /// Where the guest's program ran.
+    pub placement: Placement,
 }
 
 impl Sample {
@@ -68,6 +73,7 @@ impl Sample {
             round: place.round,
             case,
             driver: place.driver.into(),
+            placement: place.placement,
             operations: measured.operations,
             bytes: measured.bytes,
             seconds: measured.seconds,

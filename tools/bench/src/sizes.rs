@@ -58,7 +58,7 @@ impl Sizes {
         let mut operations = PILOT.min(most).max(FEWEST);
         let mut rate: f64 = 0.0;
         for _ in 0..TRIES {
-            let seconds = traffic::run(site, case, operations)?.seconds;
+            let seconds = traffic::run(site, case, operations, None)?.seconds;
             rate = rate.max(operations as f64 / seconds);
             let stretched = (target * rate).min(operations as f64 * STRETCH);
             operations = (stretched.ceil() as u64).clamp(fewest, MOST);

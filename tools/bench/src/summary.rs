@@ -100,6 +100,7 @@ fn rounds(samples: &[Sample], case: Case, metric: Metric, driver: &str) -> Round
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::Placement;
     use crate::sample::Place;
     use crate::traffic::Measured;
 
@@ -116,6 +117,7 @@ mod tests {
             rig: "rig",
             round,
             driver,
+            placement: Placement::Free,
         };
         Sample::new(&place, Case::Connect, measured)
     }

@@ -13,8 +13,11 @@ use vsock_peer::usage::Usage;
 
 use crate::case::{BULK_WRITE, Case, FIXED_READ, Reads, Way};
 use crate::perf;
+use crate::placement;
 use crate::site::{BUFFER, ECHO, HOST_CID, SINK, Site, source};
 
+/// The program at either end.
+const PEER: &str = "vsock-peer";
 /// The end of every transfer's waits.
 const TIMEOUT: Duration = Duration::from_secs(90);
 /// What is added to them for starting and ending programs.
@@ -39,14 +42,19 @@ pub(crate) struct Measured {
     pub latency: Option<Latency>,
 }
 
-/// Makes so many operations of a case.
-pub(crate) fn run(site: Site<'_>, case: Case, operations: u64) -> Result<Measured> {
+/// Makes so many operations of a case, with the guest's program on `cpu`, or on any.
+pub(crate) fn run(
+    site: Site<'_>,
+    case: Case,
+    operations: u64,
+    cpu: Option<u32>,
+) -> Result<Measured> {
     let run = || match case {
-        Case::Perf { way, write_size } => second_opinion(site, way, write_size, operations),
+        Case::Perf { way, write_size } => second_opinion(site, way, write_size, operations, cpu),
         Case::PingPong {
             beside_bulk: true, ..
-        } => beside_bulk(site, || exchange(site, case, operations)),
-        _ => exchange(site, case, operations),
+        } => beside_bulk(site, || exchange(site, case, operations, cpu)),
+        _ => exchange(site, case, operations, cpu),
     };
     run().with_context(|| format!("{case}, {operations} operations"))
 }
@@ -104,9 +112,9 @@ fn plan(case: Case, operations: u64) -> Plan {
     }
 }
 
-fn exchange(site: Site<'_>, case: Case, operations: u64) -> Result<Measured> {
+fn exchange(site: Site<'_>, case: Case, operations: u64, cpu: Option<u32>) -> Result<Measured> {
     let plan = plan(case, operations);
-    let (guest, far) = Exchange::begin(site, plan.clone())?.end()?;
+    let (guest, far) = Exchange::begin(site, plan.clone(), cpu)?.end()?;
     let bytes = match plan.flow {
         Flow::Dial => 0,
         _ => plan.bytes * u64::from(plan.connections),
@@ -138,7 +146,7 @@ fn beside_bulk<T>(site: Site<'_>, work: impl FnOnce() -> Result<T>) -> Result<T>
         timeout: TIMEOUT + GRACE,
         ..plan(bulk, 1)
     };
-    let bulk = Exchange::begin(site, plan)?;
+    let bulk = Exchange::begin(site, plan, None)?;
     let done = work()?;
     bulk.stop().context("the stream beside it")?;
     Ok(done)
@@ -153,7 +161,8 @@ struct Exchange {
 
 impl Exchange {
     /// Starts a transfer of which the guest does `plan`'s part.
-    fn begin(site: Site<'_>, plan: Plan) -> Result<Self> {
+    fn begin(site: Site<'_>, plan: Plan, cpu: Option<u32>) -> Result<Self> {
+        let program = placement::program(PEER, cpu);
         match site {
             Site::Alone(alone, sunk) => {
                 if plan.flow == Flow::Send {
@@ -172,10 +181,11 @@ impl Exchange {
                     cid: HOST_CID,
                     port,
                 };
-                let guest = start(alone.dut(), &plan, place)?;
+                let guest = start(alone.dut(), program, &plan, place)?;
                 Ok(Self { guest, far: None })
             }
             Site::Pair(pair) => {
+                let peer = Program::new(PEER);
                 // The receiver listens, as with vsock_perf.
                 let listens = plan.flow == Flow::Receive;
                 let far = Plan {
@@ -188,11 +198,11 @@ impl Exchange {
                     ..plan
                 };
                 let (guest, far) = if listens {
-                    let (guest, place) = listen(pair.dut(), &guest)?;
-                    (guest, start(pair.far(), &far, place)?)
+                    let (guest, place) = listen(pair.dut(), program, &guest)?;
+                    (guest, start(pair.far(), peer, &far, place)?)
                 } else {
-                    let (far, place) = listen(pair.far(), &far)?;
-                    (start(pair.dut(), &guest, place)?, far)
+                    let (far, place) = listen(pair.far(), peer, &far)?;
+                    (start(pair.dut(), program, &guest, place)?, far)
                 };
                 let far = Some(far);
                 Ok(Self { guest, far })
@@ -218,8 +228,8 @@ impl Exchange {
     }
 }
 
-fn listen(machine: &Machine, plan: &Plan) -> Result<(Job, Place)> {
-    let mut job = start(machine, plan, Place::Here { port: 0 })?;
+fn listen(machine: &Machine, program: Program, plan: &Plan) -> Result<(Job, Place)> {
+    let mut job = start(machine, program, plan, Place::Here { port: 0 })?;
     let port = job.wait_line(
         "the port it listens on",
         GRACE,
@@ -232,9 +242,8 @@ fn listen(machine: &Machine, plan: &Plan) -> Result<(Job, Place)> {
     Ok((job, Place::There { cid, port }))
 }
 
-fn start(machine: &Machine, plan: &Plan, place: Place) -> Result<Job> {
-    let program = Program::new("vsock-peer").args(arguments(plan, place));
-    Ok(machine.spawn(program)?)
+fn start(machine: &Machine, program: Program, plan: &Plan, place: Place) -> Result<Job> {
+    Ok(machine.spawn(program.args(arguments(plan, place)))?)
 }
 
 fn report(job: Job) -> Result<Report> {
@@ -256,13 +265,19 @@ fn second_opinion(
     way: Way,
     write_size: usize,
     operations: u64,
+    cpu: Option<u32>,
 ) -> Result<Measured> {
     let Site::Pair(pair) = site else {
         bail!("vsock_perf needs a Linux at either end");
     };
+    let far = perf::End::of(pair.far());
+    let guest = perf::End {
+        machine: pair.dut(),
+        program: placement::program(perf::PROGRAM, cpu),
+    };
     let (from, to) = match way {
-        Way::ToGuest => (pair.far(), pair.dut()),
-        Way::FromGuest => (pair.dut(), pair.far()),
+        Way::ToGuest => (far, guest),
+        Way::FromGuest => (guest, far),
     };
     let bytes = operations * write_size as u64;
     let run = perf::Run {

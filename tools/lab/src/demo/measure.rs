@@ -155,6 +155,6 @@ fn transfer(pair: &Pair, way: Way, run: Run) -> Result<f64> {
         Way::HostToGuest => (pair.far(), pair.dut()),
         Way::GuestToHost => (pair.dut(), pair.far()),
     };
-    let rate = perf::measure(run, from, to);
+    let rate = perf::measure(run, perf::End::of(from), perf::End::of(to));
     rate.with_context(|| format!("{} bytes in writes of {}", run.bytes, run.write_size))
 }
