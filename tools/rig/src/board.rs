@@ -11,6 +11,7 @@ use crate::fault::{self, Expected};
 use crate::journal::Journal;
 use proto::{Answer, Exit, Failure, Hello, JobId, KlogRecord, Note, Stream};
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,6 +47,8 @@ pub(crate) struct SeatState {
     name: Arc<str>,
     /// Whether its emulation is known to stop now and then.
     stalls: bool,
+    /// Whether nothing under test runs in its kernel.
+    bystander: bool,
     pub(crate) console: Journal,
     pub(crate) kernel: Journal,
     pub(crate) klog: Vec<KlogRecord>,
@@ -79,6 +82,17 @@ struct Gone {
     by_itself: bool,
 }
 
+impl Gone {
+    fn qemu(exit: impl fmt::Display, success: bool, said: &str) -> Self {
+        let said = said.trim_end();
+        Gone {
+            how: format!("its QEMU ended ({exit}) {said}").trim_end().into(),
+            when: Instant::now(),
+            by_itself: success && said.is_empty(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Heart {
     /// Not heard yet; whoever boots the machine has a limit of their own.
@@ -109,6 +123,7 @@ impl Board {
             |kind| Journal::create(logs.join(format!("{name}-{kind}.log")), expected.clone());
         let seat = SeatState {
             stalls,
+            bystander: false,
             console: journal("console")?,
             kernel: journal("kernel")?,
             klog: Vec::new(),
@@ -142,6 +157,11 @@ impl Board {
 impl Seat {
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Notes that nothing under test runs in the machine's kernel.
+    pub(crate) fn stands_by(&self) {
+        self.post(|seat| seat.bystander = true);
     }
 
     /// Looks at what is known now.
@@ -304,6 +324,11 @@ impl Seat {
         });
     }
 
+    /// Posts that the machine's QEMU has ended, `exit` being how, having said so much.
+    pub(crate) fn qemu_ended(&self, exit: impl fmt::Display, success: bool, said: &str) {
+        self.post_gone(Gone::qemu(exit, success, said));
+    }
+
     fn post_gone(&self, gone: Gone) {
         self.post(|seat| {
             seat.gone.get_or_insert(gone);
@@ -360,32 +385,25 @@ impl SeatState {
     fn carried_by(&self, job: JobId, exit: Exit) -> Option<(Seat, Gone)> {
         let job = self.jobs.get(&job)?;
         let said = String::from_utf8_lossy(&job.stderr);
-        let said = said.trim_end();
-        let gone = Gone {
-            how: format!("its QEMU ended ({exit}) {said}").trim_end().into(),
-            when: Instant::now(),
-            by_itself: exit.success() && said.is_empty(),
-        };
+        let gone = Gone::qemu(exit, exit.success(), &said);
         Some((job.carries.clone()?, gone))
     }
 
-    /// What the machine's end is. Emulated nested guests reset themselves now and then while they
-    /// boot, as after a triple fault, without a word from their kernel (a panic has many): their heart
-    /// never beat, and nothing of ours had run in them.
+    /// What the machine's end is. Where emulation nests, machines reset themselves now and then, as
+    /// after a triple fault, without a word from their kernel (a panic has many). That is the rig's
+    /// doing if nothing under test has run there: in a guest whose heart has not beaten yet, and in the
+    /// host at any time.
     fn ended(&self, gone: &Gone) -> Error {
         let (machine, log) = (self.name.to_string(), self.console.path().into());
-        match self.beat {
-            Heart::Awaited(since) if self.stalls && gone.by_itself => Error::RigReset {
-                machine,
-                after: gone.when.saturating_duration_since(since),
-                log,
-            },
-            _ => Error::MachineGone {
-                machine,
-                how: gone.how.clone(),
-                tail: self.console.tail(),
-                log,
-            },
+        let untouched = self.bystander || matches!(self.beat, Heart::Awaited(_));
+        if self.stalls && gone.by_itself && untouched {
+            return Error::RigReset { machine, log };
+        }
+        Error::MachineGone {
+            machine,
+            how: gone.how.clone(),
+            tail: self.console.tail(),
+            log,
         }
     }
 

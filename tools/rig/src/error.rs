@@ -35,14 +35,12 @@ pub enum Error {
         /// Its log.
         log: PathBuf,
     },
-    /// A machine whose emulation is known to fail now and then has reset itself while it booted: there
-    /// was no heartbeat yet, and its kernel complained of nothing.
-    #[error("the rig broke off: {machine} reset itself {:.1} s into its boot, before its first heartbeat; its log is {}", after.as_secs_f64(), log.display())]
+    /// A machine whose emulation is known to fail now and then has reset itself, while nothing under
+    /// test had run in it, and its kernel complained of nothing.
+    #[error("the rig broke off: {machine} reset itself without a word, with nothing under test in it; its log is {}", log.display())]
     RigReset {
         /// Which machine.
         machine: String,
-        /// How long it had been booting.
-        after: Duration,
         /// Its log.
         log: PathBuf,
     },

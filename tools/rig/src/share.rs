@@ -51,6 +51,10 @@ pub(crate) fn serve(
     let log = logs.join(format!("{}-virtiofsd.log", spec.name));
     let told = log.clone();
     let process = Process::start(&mut command, &log, move |status: ExitStatus| {
+        // It ends in good order when QEMU has left it, whose own end says more.
+        if status.success() {
+            return;
+        }
         let log = told.display();
         watched.gone(format!("its file server ended ({status}); see {log}"));
     })?;

@@ -137,6 +137,27 @@ fn a_reset_while_booting_is_the_rigs_only_where_there_are_stalls() {
 }
 
 #[test]
+fn a_host_that_resets_itself_is_the_rigs_at_any_time() {
+    let end_of = |success, said: &str| {
+        let bench = bench(true);
+        bench.far.stands_by();
+        last_heard(&bench.far, Duration::ZERO);
+        bench.far.qemu_ended("exit status", success, said);
+        wait(&bench.dut).unwrap_err()
+    };
+    assert!(end_of(true, "").is_rig_stall());
+    assert!(!end_of(false, "").is_rig_stall());
+    assert!(!end_of(true, "terminating on signal 15").is_rig_stall());
+    // Its kernel's fault goes before the end.
+    let bench = bench(true);
+    bench.far.stands_by();
+    bench.far.qemu_ended("exit status", true, "");
+    bench.far.console("Kernel panic - not syncing: test");
+    let error = wait(&bench.dut).unwrap_err();
+    assert!(matches!(error, Error::KernelFault { .. }), "{error}");
+}
+
+#[test]
 fn a_machine_that_leaves_may_end_but_not_stop() {
     let bench = bench(true);
     bench.dut.post(|seat| seat.leaving = true);

@@ -105,7 +105,7 @@ impl Vm {
         let (watched, said) = (seat.clone(), log.clone());
         let process = Process::start(&mut command, &log, move |status: ExitStatus| {
             let said = fs::read_to_string(&said).unwrap_or_default();
-            watched.gone(format!("QEMU ended ({status}) {}", said.trim_end()));
+            watched.qemu_ended(status, status.success(), &said);
         })?;
         let connected = ports.accept(seat)?;
         Ok((Vm { _process: process }, connected))
