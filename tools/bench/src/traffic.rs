@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use rig::{Job, Machine, Program};
 use vsock_peer::cli::{Place, arguments};
+use vsock_peer::habits::Habits;
 use vsock_peer::latency::Latency;
 use vsock_peer::plan::{End, Flow, Kind, Partner, Plan, Side};
 use vsock_peer::report::{Line, Report};
@@ -76,6 +77,7 @@ fn plan(case: Case, operations: u64) -> Plan {
         eor: false,
         end: End::HalfClose,
         partner: Partner::Peer,
+        habits: Habits::default(),
         timeout: TIMEOUT,
     };
     match case {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use rig::{Job, Machine, Program};
 use vsock_peer::cli::{Place, arguments};
+use vsock_peer::habits::Habits;
 use vsock_peer::plan::{End, Flow, Kind, Partner, Plan, Side};
 use vsock_peer::report::{Line, Report};
 
@@ -52,6 +53,8 @@ pub(crate) struct Transfer {
     pub eor: bool,
     /// How the sender ends.
     pub end: End,
+    /// What makes it harder.
+    pub habits: Habits,
     /// Whether the guest under test connects; otherwise it listens.
     pub guest_connects: bool,
     /// The end of every wait.
@@ -72,6 +75,7 @@ impl Transfer {
             zerocopy: false,
             eor: false,
             end: End::HalfClose,
+            habits: Habits::default(),
             guest_connects: direction == Direction::FromGuest,
             timeout: Duration::from_secs(60),
         }
@@ -120,6 +124,7 @@ impl Transfer {
             eor: self.eor,
             end: self.end,
             partner: Partner::Peer,
+            habits: self.habits.clone(),
             timeout: self.timeout,
         }
     }

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command line, and what it refuses.
 
+mod churn;
+mod hold;
+
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use self::churn::ChurnEnd;
+pub use self::hold::Hold;
+use crate::block::Blocking;
+use crate::churn::Churn;
+use crate::habits::Habits;
 use crate::pattern::MAX_SLICE;
 use crate::plan::{End, Flow, Kind, Partner, Plan, Side};
 
@@ -31,38 +39,27 @@ enum Command {
     },
     /// Open sockets and hold them, until the standard input ends; say how each ends.
     Hold(Hold),
+    /// Make one call that blocks, and tell how it comes back.
+    Block {
+        /// Which call.
+        call: Blocking,
+        /// Context ID of a `hold`, or of one that does not answer.
+        #[arg(long)]
+        cid: u32,
+        /// Its port.
+        #[arg(long)]
+        port: u32,
+        /// Socket type.
+        #[arg(long = "type", value_enum, default_value = "stream")]
+        kind: Kind,
+    },
+    /// Make connections again and again, with traffic both ways, until the standard input ends.
+    Churn {
+        #[command(subcommand)]
+        end: ChurnEnd,
+    },
     #[command(flatten)]
     Transfer(Role),
-}
-
-/// What is held.
-#[derive(Args, Clone, Debug)]
-pub struct Hold {
-    /// Connect to this port of the host.
-    #[arg(long, required_unless_present = "listen")]
-    pub connect: Option<u32>,
-    /// Take all connections to this port.
-    #[arg(long, conflicts_with = "connect")]
-    pub listen: Option<u32>,
-    /// Socket type.
-    #[arg(long = "type", value_enum, default_value = "stream")]
-    pub kind: Kind,
-    /// How many connections to make; of those that come in, so many are held and older ones closed.
-    /// With 0 none is taken, and they pile up.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=4096))]
-    pub count: u32,
-    /// Read what comes, and throw it away.
-    #[arg(long)]
-    pub read: bool,
-    /// Make a new connection for each that ends.
-    #[arg(long)]
-    pub again: bool,
-    /// Bytes to write on each connection.
-    #[arg(long, default_value_t = 0)]
-    pub write: u64,
-    /// SO_VM_SOCKETS_BUFFER_SIZE of every connection.
-    #[arg(long, value_parser = size)]
-    pub buffer_size: Option<u64>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -127,6 +124,8 @@ struct Transfer {
     /// What is at the other end.
     #[arg(long, value_enum, default_value = "peer")]
     partner: Partner,
+    #[command(flatten)]
+    habits: Habits,
     /// Seconds until everything has to be over.
     #[arg(long, default_value_t = 60)]
     timeout: u64,
@@ -157,6 +156,7 @@ pub fn arguments(plan: &Plan, place: Place) -> Vec<String> {
     args.extend(plan.buffer_size.map(|size| format!("--buffer-size={size}")));
     args.extend(plan.zerocopy.then(|| "--zerocopy".to_owned()));
     args.extend(plan.eor.then(|| "--eor".to_owned()));
+    args.extend(plan.habits.arguments());
     args
 }
 
@@ -196,6 +196,19 @@ pub enum Request {
     },
     /// Sockets that are held.
     Hold(Hold),
+    /// A call that blocks.
+    Block {
+        /// Which.
+        call: Blocking,
+        /// The peer's context ID.
+        cid: u32,
+        /// The peer's port.
+        port: u32,
+        /// The socket type.
+        kind: Kind,
+    },
+    /// Connections that are made again and again.
+    Churn(Churn, Place),
     /// One end of a transfer.
     Transfer(Plan, Place),
 }
@@ -207,6 +220,18 @@ impl Options {
             Command::Cid => Request::Cid,
             &Command::Echo { port, kind } => Request::Echo { port, kind },
             Command::Hold(hold) => Request::Hold(hold.clone()),
+            &Command::Block {
+                call,
+                cid,
+                port,
+                kind,
+            } => Request::Block {
+                call,
+                cid,
+                port,
+                kind,
+            },
+            Command::Churn { end } => end.request(),
             Command::Transfer(role) => Request::Transfer(role.plan(), role.place()),
         }
     }
@@ -232,6 +257,7 @@ impl Role {
             eor: transfer.eor,
             end: transfer.end,
             partner: transfer.partner,
+            habits: transfer.habits.clone(),
             timeout: Duration::from_secs(transfer.timeout),
         }
     }
@@ -287,6 +313,15 @@ mod tests {
             eor: true,
             end: End::Close,
             partner: Partner::Service,
+            habits: Habits {
+                read_when_full: true,
+                shrink: Some(100),
+                rcvlowat: Some(4096),
+                mute: true,
+                mixed: true,
+                peek: true,
+                truncate: true,
+            },
             timeout: Duration::from_secs(7),
         };
         let args = arguments(&plan, Place::There { cid: 3, port: 1234 });

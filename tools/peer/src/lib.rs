@@ -9,9 +9,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod block;
+pub mod churn;
 pub mod cli;
 pub mod dial;
 pub mod echo;
+pub mod habits;
 pub mod hold;
 pub mod latency;
 pub mod pattern;
@@ -23,6 +26,7 @@ pub mod report;
 pub mod run;
 pub mod send;
 pub mod socket;
+pub mod tally;
 #[cfg(test)]
 mod tests;
 pub mod usage;

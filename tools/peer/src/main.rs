@@ -11,11 +11,13 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use vsock_peer::block::block;
+use vsock_peer::churn::churn;
 use vsock_peer::cli::{self, Options, Place, Request};
 use vsock_peer::echo::serve;
 use vsock_peer::hold;
 use vsock_peer::plan::{Kind, Plan};
-use vsock_peer::report::{Line, print};
+use vsock_peer::report::{Fault, Line, print};
 use vsock_peer::run::run;
 
 /// 0: exact. 1: not exact, the report says why. 2 is clap's, for bad options.
@@ -25,11 +27,33 @@ fn main() -> ExitCode {
         Request::Echo { port, kind } => echo(port, kind),
         Request::Hold(request) => holding(&request),
         Request::Cid => cid(),
+        Request::Block {
+            call,
+            cid,
+            port,
+            kind,
+        } => ended(block(call, kind, cid, port).map(|()| true)),
+        Request::Churn(plan, place) => ended(churn(&plan, place, listening)),
+    }
+}
+
+fn listening(port: u32) {
+    print(&Line::Listening { port });
+}
+
+fn ended(result: Result<bool, Fault>) -> ExitCode {
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(fault) => {
+            eprintln!("vsock-peer: {fault}");
+            ExitCode::FAILURE
+        }
     }
 }
 
 fn transfer(plan: &Plan, place: Place) -> ExitCode {
-    let report = run(plan, place, |port| print(&Line::Listening { port }));
+    let report = run(plan, place, listening);
     let code = if report.exact {
         ExitCode::SUCCESS
     } else {
@@ -40,7 +64,7 @@ fn transfer(plan: &Plan, place: Place) -> ExitCode {
 }
 
 fn echo(port: u32, kind: Kind) -> ExitCode {
-    let Err(fault) = serve(port, kind, |port| print(&Line::Listening { port }));
+    let Err(fault) = serve(port, kind, listening);
     eprintln!("vsock-peer: {fault}");
     ExitCode::FAILURE
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::habits::Habits;
 use crate::pattern::MAX_SLICE;
 
 /// The socket type of every connection.
@@ -126,6 +127,8 @@ pub struct Plan {
     pub end: End,
     /// What is at the other end.
     pub partner: Partner,
+    /// What makes it harder.
+    pub habits: Habits,
     /// The end of every wait, counted from the start of the program.
     pub timeout: Duration,
 }
@@ -148,6 +151,7 @@ impl Plan {
             eor: false,
             end: End::HalfClose,
             partner: Partner::Peer,
+            habits: Habits::default(),
             timeout: Duration::from_secs(3600),
         }
     }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The receiving half of a connection.
 
+use std::time::Instant;
+
 use nix::errno::Errno;
 
+use crate::habits::await_full;
 use crate::pattern::Lane;
 use crate::plan::{Kind, Partner, Plan};
 use crate::progress::{Progress, Step};
@@ -16,6 +19,7 @@ pub fn receive(
     lane: &Lane,
     expected: u64,
     plan: &Plan,
+    deadline: Instant,
     progress: &Progress,
 ) -> Outcome {
     let mut receiver = Receiver {
@@ -24,7 +28,12 @@ pub fn receive(
         plan,
         outcome: Outcome::default(),
     };
-    receiver.outcome.fault = receiver.run(socket, progress).err();
+    // Who expects nothing waits for the peer's end only.
+    let prepared = match expected {
+        0 => Ok(()),
+        _ => receiver.prepare(socket, deadline),
+    };
+    receiver.outcome.fault = prepared.and_then(|()| receiver.run(socket, progress)).err();
     receiver.outcome
 }
 
@@ -59,7 +68,7 @@ impl Receiver<'_> {
             };
             progress.set(step, offset);
             let asked = self.asked(buffer.len());
-            match socket.receive(&mut buffer[..asked]) {
+            match self.next(socket, &mut buffer[..asked]) {
                 Ok(Received { len: 0, .. }) => break,
                 Ok(received) => {
                     self.take(&buffer[..received.len], received)?;
@@ -67,11 +76,11 @@ impl Receiver<'_> {
                         break;
                     }
                 }
-                Err(Errno::EINTR) => {}
-                Err(errno) => {
-                    let doing = format!("recv() at byte {offset} of {}", self.expected);
-                    return Err(Fault::call(doing, errno));
-                }
+                Err(Fault::Call {
+                    errno: Errno::EINTR,
+                    ..
+                }) => {}
+                Err(fault) => return Err(fault),
             }
         }
         let got = self.outcome.received.bytes;
@@ -80,6 +89,96 @@ impl Receiver<'_> {
             return Err(Fault::Short { got, expected });
         }
         Ok(())
+    }
+
+    /// Prepares the socket for what is asked of its reader.
+    fn prepare(&self, socket: &Socket, deadline: Instant) -> Result<(), Fault> {
+        let habits = &self.plan.habits;
+        if let Some(bytes) = habits.rcvlowat {
+            socket
+                .set_rcvlowat(bytes)
+                .map_err(|errno| Fault::call("setting SO_RCVLOWAT", errno))?;
+        }
+        if habits.mute {
+            socket
+                .half_close()
+                .map_err(|errno| Fault::call("shutting down writing first", errno))?;
+        }
+        if habits.read_when_full {
+            await_full(socket, self.plan, deadline)?;
+        }
+        if let Some(bytes) = habits.shrink {
+            socket
+                .set_buffer_size(bytes)
+                .map_err(|errno| Fault::call("making the receive buffer smaller", errno))?;
+        }
+        Ok(())
+    }
+
+    /// Receives the next piece or message, in the way that the plan asks for.
+    fn next(&self, socket: &Socket, buffer: &mut [u8]) -> Result<Received, Fault> {
+        let offset = self.outcome.received.bytes;
+        let failed = |call: &str, errno| {
+            Fault::call(
+                format!("{call} at byte {offset} of {}", self.expected),
+                errno,
+            )
+        };
+        let habits = &self.plan.habits;
+        let mut seen = Vec::new();
+        if habits.peek {
+            let peeked = socket.peek(buffer);
+            let len = peeked.map_err(|errno| failed("recv(MSG_PEEK)", errno))?;
+            seen.extend_from_slice(&buffer[..len]);
+        }
+        if habits.truncate && self.outcome.received.messages % 2 == 1 && offset < self.expected {
+            return self.truncated(socket, buffer, offset);
+        }
+        let received = socket.receive(buffer);
+        let received = received.map_err(|errno| failed("recv()", errno))?;
+        if habits.peek && seen != buffer[..received.len] {
+            return Err(Fault::Message {
+                index: self.outcome.received.messages,
+                offset,
+                what: format!(
+                    "MSG_PEEK showed {} bytes, and recv() {} others",
+                    seen.len(),
+                    received.len
+                ),
+            });
+        }
+        Ok(received)
+    }
+
+    /// Takes a message with half the room for it. The rest of it is lost, and is filled in from what
+    /// was sent, so that what follows is compared at its own place.
+    fn truncated(
+        &self,
+        socket: &Socket,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<Received, Fault> {
+        let whole = self.plan.write_at(offset);
+        let room = whole.div_ceil(2);
+        let len = socket
+            .receive_truncated(&mut buffer[..room])
+            .map_err(|errno| {
+                let doing = format!("recv(MSG_TRUNC) at byte {offset} of {}", self.expected);
+                Fault::call(doing, errno)
+            })?;
+        if len != whole {
+            return Err(Fault::Message {
+                index: self.outcome.received.messages,
+                offset,
+                what: format!("MSG_TRUNC told {len} bytes of {whole}"),
+            });
+        }
+        buffer[room..whole].copy_from_slice(&self.lane.at(offset, whole)[room..]);
+        Ok(Received {
+            len: whole,
+            eor: self.plan.eor,
+            truncated: false,
+        })
     }
 
     /// How much to ask for: of a stream that does not end, no more than there is to be.
@@ -122,8 +221,7 @@ impl Receiver<'_> {
     }
 
     fn boundaries(&self, offset: u64, received: Received) -> Result<(), Fault> {
-        let left = self.expected.saturating_sub(offset);
-        let expected = left.min(self.plan.write_size as u64);
+        let expected = self.plan.write_at(offset) as u64;
         let what = if received.truncated {
             format!("it is longer than the {expected} bytes that were sent")
         } else if received.len as u64 != expected {

@@ -8,9 +8,11 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::block::{Blocking, Woken};
 use crate::latency::{Latency, Times};
 use crate::pattern::Difference;
 use crate::plan::Plan;
+use crate::tally::Tally;
 use crate::usage::Usage;
 use crate::zerocopy::Completions;
 
@@ -37,6 +39,12 @@ pub enum Line {
     },
     /// This machine's context ID, if that was all that was asked.
     Cid(u32),
+    /// What became of connections up to now, of those that are made again and again.
+    Churn(Box<Tally>),
+    /// A call that is about to block.
+    Blocked(Blocking),
+    /// How it came back.
+    Woken(Woken),
     /// The last: what was moved, and what went wrong.
     Report(Box<Report>),
 }

@@ -166,14 +166,14 @@ fn jobs(
         Box::new(move |progress| {
             let mut outcome = send(&socket, &lane, &plan, deadline, progress);
             if then_end && outcome.fault.is_none() && plan.end == End::HalfClose {
-                outcome.fault = receive(&socket, &silent, 0, &plan, progress).fault;
+                outcome.fault = receive(&socket, &silent, 0, &plan, deadline, progress).fault;
             }
             outcome
         })
     };
     let receiving = |lane| -> Job {
         let (plan, socket) = (plan.clone(), Arc::clone(socket));
-        Box::new(move |progress| receive(&socket, &lane, plan.bytes, &plan, progress))
+        Box::new(move |progress| receive(&socket, &lane, plan.bytes, &plan, deadline, progress))
     };
     let bytes = Some(plan.bytes);
     match plan.flow {
@@ -183,7 +183,7 @@ fn jobs(
         Flow::Bounce => vec![(bytes, sending(false)), (bytes, receiving(ours.clone()))],
         Flow::Ping => {
             let (plan, socket) = (plan.clone(), Arc::clone(socket));
-            let ping = move |progress: &Progress| ping(&socket, &ours, &plan, progress);
+            let ping = move |progress: &Progress| ping(&socket, &ours, &plan, deadline, progress);
             vec![(bytes, Box::new(ping))]
         }
         Flow::Dial | Flow::Answer => unreachable!("they have no payload"),

@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::MsgFlags;
 
+use crate::habits::await_silence;
 use crate::pattern::Lane;
 use crate::plan::{End, Kind, Plan};
 use crate::progress::{Progress, Step};
@@ -54,12 +55,14 @@ impl Sender<'_> {
         if self.plan.eor {
             flags |= MsgFlags::MSG_EOR;
         }
+        if self.plan.habits.mute {
+            progress.set(Step::PeersEnd, 0);
+            await_silence(self.socket, self.plan, self.deadline)?;
+        }
         while self.outcome.sent.bytes < self.plan.bytes {
             let offset = self.outcome.sent.bytes;
             progress.set(Step::Sending, offset);
-            let left = self.plan.bytes - offset;
-            let len = usize::try_from(left)
-                .map_or(self.plan.write_size, |left| left.min(self.plan.write_size));
+            let len = self.plan.write_at(offset);
             self.write(lane.at(offset, len), flags)?;
         }
         if self.plan.end == End::HalfClose {

@@ -9,10 +9,10 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::setsockopt_impl;
-use nix::sys::socket::sockopt::{SetBool, SetStruct};
+use nix::sys::socket::sockopt::{SetBool, SetStruct, SocketError};
 use nix::sys::socket::{
-    self, AddressFamily, Backlog, MsgFlags, Shutdown, SockFlag, SockType, VsockAddr, getsockname,
-    setsockopt,
+    self, AddressFamily, Backlog, MsgFlags, Shutdown, SockFlag, SockType, VsockAddr, getpeername,
+    getsockname, getsockopt, setsockopt,
 };
 
 use crate::plan::{Kind, Plan};
@@ -21,6 +21,7 @@ use crate::report::Fault;
 /// From `<linux/vm_sockets.h>`: the option level is the address family.
 const SOL_AF_VSOCK: i32 = libc::AF_VSOCK;
 const SO_VM_SOCKETS_BUFFER_SIZE: i32 = 0;
+const SO_VM_SOCKETS_BUFFER_MIN_SIZE: i32 = 1;
 const SO_VM_SOCKETS_BUFFER_MAX_SIZE: i32 = 2;
 
 /// Receive buffer, which is the credit granted to the peer.
@@ -30,6 +31,14 @@ struct BufferSize;
 /// The bound that the kernel puts on the buffer size.
 #[derive(Clone, Copy, Debug)]
 struct BufferMaxSize;
+
+/// How much has to be there before a receiver is woken.
+#[derive(Clone, Copy, Debug)]
+struct RcvLowat;
+
+/// The bound on the other side.
+#[derive(Clone, Copy, Debug)]
+struct BufferMinSize;
 
 /// Permission to use `MSG_ZEROCOPY`.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +58,22 @@ setsockopt_impl!(
     u64,
     SetStruct<'_, u64>
 );
+setsockopt_impl!(
+    BufferMinSize,
+    SOL_AF_VSOCK,
+    SO_VM_SOCKETS_BUFFER_MIN_SIZE,
+    u64,
+    SetStruct<'_, u64>
+);
 setsockopt_impl!(ZeroCopy, libc::SOL_SOCKET, libc::SO_ZEROCOPY, bool, SetBool);
+
+setsockopt_impl!(
+    RcvLowat,
+    libc::SOL_SOCKET,
+    libc::SO_RCVLOWAT,
+    i32,
+    SetStruct<'_, i32>
+);
 
 /// A connected, blocking socket.
 #[derive(Debug)]
@@ -88,6 +112,51 @@ impl Socket {
             eor: message.flags.contains(MsgFlags::MSG_EOR),
             truncated: message.flags.contains(MsgFlags::MSG_TRUNC),
         })
+    }
+
+    /// The port of this end.
+    pub fn local_port(&self) -> nix::Result<u32> {
+        Ok(getsockname::<VsockAddr>(self.0.as_raw_fd())?.port())
+    }
+
+    /// The port of the other end.
+    pub fn remote_port(&self) -> nix::Result<u32> {
+        Ok(getpeername::<VsockAddr>(self.0.as_raw_fd())?.port())
+    }
+
+    /// Bytes that have come and are not received yet.
+    pub fn unread(&self) -> nix::Result<u64> {
+        rustix::io::ioctl_fionread(&self.0).map_err(|error| Errno::from_raw(error.raw_os_error()))
+    }
+
+    /// The error that the socket has, which is gone with the asking.
+    pub fn error(&self) -> Option<Errno> {
+        match getsockopt(&self.0, SocketError) {
+            Ok(0) => None,
+            Ok(error) => Some(Errno::from_raw(error)),
+            Err(errno) => Some(errno),
+        }
+    }
+
+    /// Sets from how many bytes on a receiver is woken.
+    pub fn set_rcvlowat(&self, bytes: i32) -> nix::Result<()> {
+        setsockopt(&self.0, RcvLowat, &bytes)
+    }
+
+    /// Changes the receive buffer, and with it what the peer may send.
+    pub fn set_buffer_size(&self, bytes: u64) -> nix::Result<()> {
+        setsockopt(&self.0, BufferMinSize, &bytes)?;
+        setsockopt(&self.0, BufferSize, &bytes)
+    }
+
+    /// Looks at the next message, without taking it.
+    pub fn peek(&self, buffer: &mut [u8]) -> nix::Result<usize> {
+        socket::recv(self.0.as_raw_fd(), buffer, MsgFlags::MSG_PEEK)
+    }
+
+    /// Takes the next message, as much of it as the buffer holds; returns its whole length.
+    pub fn receive_truncated(&self, buffer: &mut [u8]) -> nix::Result<usize> {
+        socket::recv(self.0.as_raw_fd(), buffer, MsgFlags::MSG_TRUNC)
     }
 
     /// Ends this end's sending.

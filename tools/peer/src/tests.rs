@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, socketpair};
 
+use crate::habits::Habits;
 use crate::pattern::Pattern;
 use crate::plan::{End, Flow, Kind, Partner, Plan, Side};
 use crate::report::Report;
@@ -38,6 +39,7 @@ fn plan(kind: Kind, flow: Flow) -> Plan {
         eor: false,
         end: End::HalfClose,
         partner: Partner::Peer,
+        habits: Habits::default(),
         timeout: Duration::from_secs(20),
     }
 }
@@ -223,4 +225,65 @@ fn a_service_is_left_when_all_has_come() {
     let report = transfer(&plan, &pattern, vec![near], deadline);
     assert!(report.exact, "{}", what(&report));
     assert_eq!(report.received.bytes, 100_000);
+}
+
+#[test]
+fn hard_habits_are_exact() {
+    let habits = [
+        Habits {
+            mixed: true,
+            ..Habits::default()
+        },
+        Habits {
+            mute: true,
+            rcvlowat: Some(5000),
+            ..Habits::default()
+        },
+        Habits {
+            read_when_full: true,
+            ..Habits::default()
+        },
+    ];
+    for habits in habits {
+        let plan = Plan {
+            habits,
+            // What a UNIX socket holds before its reader begins.
+            buffer_size: Some(20_000),
+            ..plan(Kind::Stream, Flow::Send)
+        };
+        let (near, far) = both_ends(&plan);
+        assert!(near.exact && far.exact, "{} {}", what(&near), what(&far));
+    }
+}
+
+#[test]
+fn messages_are_peeked_at_and_truncated() {
+    let plan = Plan {
+        habits: Habits {
+            mixed: true,
+            peek: true,
+            truncate: true,
+            ..Habits::default()
+        },
+        ..plan(Kind::Seqpacket, Flow::Send)
+    };
+    let (near, far) = both_ends(&plan);
+    assert!(near.exact && far.exact, "{} {}", what(&near), what(&far));
+}
+
+#[test]
+fn a_sender_says_nothing_before_the_peer_is_mute() {
+    let habits = Habits {
+        mute: true,
+        ..Habits::default()
+    };
+    let plan = Plan {
+        habits,
+        timeout: Duration::from_millis(200),
+        ..plan(Kind::Stream, Flow::Send)
+    };
+    let (near, _far) = pair(plan.kind);
+    let deadline = Instant::now() + plan.timeout;
+    let report = transfer(&plan, &Pattern::new(plan.seed), vec![near], deadline);
+    assert!(!report.exact && report.sent.bytes == 0, "{}", what(&report));
 }
