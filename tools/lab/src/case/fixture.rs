@@ -58,7 +58,6 @@ pub(crate) struct Fixture<'a> {
     /// The driver under test.
     pub subject: Subject,
     /// How long the case may take.
-    #[allow(dead_code)]
     pub length: Length,
     /// What fails is to be tried with the C driver as well, which has had no turn of its own.
     pub compare: bool,
@@ -76,7 +75,6 @@ impl<'a> Fixture<'a> {
     }
 
     /// The number of rounds of a loop: in `lab check`, usually, and at full length.
-    #[allow(dead_code)]
     pub(crate) fn rounds<T: Copy>(&self, quick: T, usual: T, full: T) -> T {
         match self.length {
             Length::Quick => quick,

@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What happens to a guest and its device in their life, under traffic in both directions.
 
+mod binding;
+pub(super) mod blocked;
+mod boot;
+mod hotplug;
+mod kill;
+pub(super) mod rounds;
+mod traffic;
+
 use crate::case::Case;
 
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {
-    Vec::new()
+    [
+        binding::cases(),
+        hotplug::cases(),
+        kill::cases(),
+        boot::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

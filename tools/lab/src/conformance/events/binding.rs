@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The driver and its device are parted and joined.
+
+use anyhow::{Context as _, Result};
+
+use super::blocked::Blocked;
+use super::rounds::{Left, bound, device_name, rounds};
+use super::traffic::{Attempts, BULK, Shape};
+use crate::case::Case;
+use crate::case::fixture::Fixture;
+
+/// The cases of this file.
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        Case::new(
+            "unbound and bound again and again, every connection notices and the next one works",
+            unbind,
+        )
+        .quick()
+        .short(),
+        Case::new(
+            "unbound and bound again and again under a storm of connections from both sides",
+            unbind_in_a_storm,
+        ),
+        Case::new(
+            "blocked recv() and send() see ECONNRESET when the driver is unbound",
+            blocked,
+        ),
+        Case::new(
+            "unloaded and loaded again and again under a storm of attempts to connect",
+            reload,
+        ),
+    ]
+}
+
+fn blocked(fixture: &Fixture<'_>) -> Result<()> {
+    let driver = fixture.subject.driver();
+    let path = |file: &str| format!("/sys/bus/virtio/drivers/{}/{file}", driver.name());
+    for _ in 0..fixture.rounds(1, 3, 50) {
+        let device = device_name(fixture)?;
+        let blocked = Blocked::begin(fixture)?;
+        fixture.guest().write(&path("unbind"), &device)?;
+        let reset = blocked.all_reset();
+        fixture.guest().write(&path("bind"), &device)?;
+        bound(fixture)?;
+        reset?;
+    }
+    Ok(())
+}
+
+fn unbind(fixture: &Fixture<'_>) -> Result<()> {
+    unbind_under(fixture, BULK)
+}
+
+/// Connections are being made at the very moment at which the others are reset: each is over after a few
+/// packets.
+fn unbind_in_a_storm(fixture: &Fixture<'_>) -> Result<()> {
+    let storm = Shape {
+        connections: 4,
+        bytes: 20_000,
+        write_size: 4096,
+    };
+    unbind_under(fixture, storm)
+}
+
+fn unbind_under(fixture: &Fixture<'_>, shape: Shape) -> Result<()> {
+    let driver = fixture.subject.driver();
+    let path = |file: &str| format!("/sys/bus/virtio/drivers/{}/{file}", driver.name());
+    rounds(fixture, shape, fixture.rounds(5, 20, 200), |traffic| {
+        let device = device_name(fixture)?;
+        let before = traffic.seen()?;
+        fixture.guest().write(&path("unbind"), &device)?;
+        traffic.all_noticed("every connection to notice that the driver left its device")?;
+        fixture.guest().write(&path("bind"), &device)?;
+        traffic.flows("traffic after the driver was bound again", &before)
+    })
+}
+
+/// Each attempt of the far side's is refused by a driver that is there. Nothing in the guest keeps the
+/// module, so that it can go at any moment of the storm.
+fn reload(fixture: &Fixture<'_>) -> Result<()> {
+    let driver = fixture.subject.driver();
+    let stretch = |rounds: usize| -> Result<Left> {
+        let attempts = Attempts::begin(fixture)?;
+        for round in 1..=rounds {
+            let reload = || -> Result<()> {
+                fixture.unload()?;
+                fixture.guest().insmod(driver.name(), driver.parameters())?;
+                bound(fixture)?;
+                attempts.refused_more(5)
+            };
+            reload().with_context(|| format!("in round {round}"))?;
+        }
+        attempts.end()?;
+        Left::behind(fixture)
+    };
+    let half = fixture.rounds(1, 4, 45);
+    let (first, second, third) = (stretch(half / 4 + 1)?, stretch(half)?, stretch(half)?);
+    first.compare(&second, &third, half)
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Rounds of one event under traffic, with a look at what they leave behind.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rig::Machine;
+
+use super::traffic::{Shape, Traffic};
+use crate::case::fixture::{Fixture, PATIENCE, until};
+use crate::case::memory::Memory;
+
+/// Kilobytes that the guest's free memory may shrink by in all rounds together: much less than one RX
+/// ring's buffers a round, of which the smallest number of rounds would show.
+const FREE_MAY_SHRINK: u64 = 3 * 1024;
+
+/// Objects of a kind that may come and go with anything else that the guest does, a slab or two: only
+/// long runs show leaks of a few objects a round.
+const NOISE: usize = 100;
+
+/// Repeats an event under traffic. Before, in the middle and at the end, with the traffic ended and the
+/// driver unloaded, what is in use of the guest's memory and sockets is looked at.
+pub(super) fn rounds(
+    fixture: &Fixture<'_>,
+    shape: Shape,
+    count: usize,
+    event: impl Fn(&mut Traffic<'_>) -> Result<()>,
+) -> Result<()> {
+    rounds_with(fixture, shape, &[fixture.guest().cid()], count, event)
+}
+
+/// The same with a guest that can be reached under one of several addresses.
+pub(super) fn rounds_with(
+    fixture: &Fixture<'_>,
+    shape: Shape,
+    cids: &[u32],
+    count: usize,
+    event: impl Fn(&mut Traffic<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut round = 0;
+    let mut stretch = |count: usize| -> Result<Left> {
+        let mut traffic = Traffic::begin(fixture, shape, cids)?;
+        for _ in 0..count {
+            round += 1;
+            event(&mut traffic).with_context(|| format!("in round {round}"))?;
+        }
+        traffic
+            .end()
+            .with_context(|| format!("the traffic of the rounds up to {round}"))?;
+        Left::behind(fixture)
+    };
+    // The first rounds fill caches that stay.
+    let warm = (count / 5).max(1);
+    let half = (count - warm).div_ceil(2);
+    let (first, second, third) = (stretch(warm)?, stretch(half)?, stretch(half)?);
+    first.compare(&second, &third, half)
+}
+
+/// What is in use with the driver unloaded.
+pub(in crate::conformance) struct Left {
+    memory: Memory,
+    sockets: u64,
+    free: u64,
+}
+
+impl Left {
+    /// Looks, and loads the driver again.
+    pub(in crate::conformance) fn behind(fixture: &Fixture<'_>) -> Result<Self> {
+        let guest = fixture.guest();
+        fixture.unload()?;
+        let left = Self {
+            memory: Memory::of(guest)?,
+            sockets: number(guest, "/proc/net/sockstat", "sockets: used")?,
+            free: free_memory(guest)?,
+        };
+        fixture.reload([])?;
+        Ok(left)
+    }
+
+    /// Fails if something grew steadily from one look to the next, of which each two have so many
+    /// rounds between them.
+    pub(in crate::conformance) fn compare(
+        &self,
+        middle: &Self,
+        end: &Self,
+        rounds: usize,
+    ) -> Result<()> {
+        let points = [self, middle, end].map(|left| left.memory.clone());
+        let mut lost = Memory::lost(&points, rounds.max(NOISE));
+        if end.sockets > self.sockets {
+            lost.push(format!("sockets: {}, then {}", self.sockets, end.sockets));
+        }
+        let (first, half, last) = (self.free, middle.free, end.free);
+        if last + FREE_MAY_SHRINK < first && last < half && half < first {
+            lost.push(format!("free memory: {first}, then {half}, then {last} kB"));
+        }
+        ensure!(
+            lost.is_empty(),
+            "left behind by each {rounds} rounds:\n{}",
+            lost.join("\n")
+        );
+        Ok(())
+    }
+}
+
+/// Kilobytes that nothing uses, without what the kernel keeps only because it may.
+fn free_memory(guest: &Machine) -> Result<u64> {
+    guest.write("/proc/sys/vm/drop_caches", "3\n")?;
+    number(guest, "/proc/meminfo", "MemFree:")
+}
+
+/// The number that stands behind a name in a file of the kernel.
+fn number(machine: &Machine, path: &str, name: &str) -> Result<u64> {
+    let text = machine.read_text(path)?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let word = line.and_then(|line| line.split_whitespace().next());
+    let number = word.and_then(|word| word.parse().ok());
+    number.with_context(|| format!("no {name:?} in {path}:\n{text}"))
+}
+
+/// The kernel's name of the guest's vsock device.
+pub(in crate::conformance) fn device_name(fixture: &Fixture<'_>) -> Result<String> {
+    let line = "for d in /sys/bus/virtio/devices/*; do
+            if [ \"$(cat $d/device)\" = 0x0013 ]; then basename $d; fi
+        done";
+    let output = fixture.guest_shell(line)?.text();
+    match output.split_whitespace().collect::<Vec<_>>()[..] {
+        [name] => Ok(name.to_owned()),
+        _ => bail!("one vsock device was expected; there are: {output:?}"),
+    }
+}
+
+/// Waits until the driver under test is bound to the guest's one device.
+pub(in crate::conformance) fn bound(fixture: &Fixture<'_>) -> Result<()> {
+    let driver = fixture.subject.driver().name().to_owned();
+    until("the driver to take the device", PATIENCE, || {
+        let bound = fixture.bound_drivers()?;
+        Ok((bound == [Some(driver.clone())]).then_some(()))
+    })
+}
