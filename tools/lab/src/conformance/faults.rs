@@ -1,9 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Faults that people met with other drivers.
 
+mod connecting;
+mod credit;
+mod ending;
+mod fairness;
+mod messages;
+mod order;
+
 use crate::case::Case;
 
-/// The cases of this file.
+/// The cases of this file; those with a guest of their own come last.
 pub(crate) fn cases() -> Vec<Case> {
-    Vec::new()
+    [
+        credit::cases(),
+        ending::cases(),
+        connecting::cases(),
+        fairness::cases(),
+        messages::cases(),
+        order::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
