@@ -12,7 +12,7 @@ mod leaks;
 
 use anyhow::{Result, ensure};
 use regex::Regex;
-use rig::{Expected, Rig, RigKind, Stalls};
+use rig::{Cache, Expected, Kernel, Rig, RigKind, Stalls};
 
 use crate::case::fixture::Length;
 use crate::case::tap::Tap;
@@ -76,13 +76,22 @@ pub(crate) fn check_debug(options: &Options) -> Result<bool> {
         "KERNEL={kernel} is no debug kernel; leave it out, or take KERNEL=kcsan"
     );
     let module = bench.module()?;
+    let far_kernel = Kernel::prepare_named("", &Cache::open()?, &bench.progress)?;
+    let about = format!(
+        "{}, and {} on the far side; {}",
+        bench.kernel_name(),
+        far_kernel.release(),
+        bench.choice.why()
+    );
     let mut tap = Tap::new(std::io::stdout(), bench.progress.clone());
-    tap.note(&format!("{}; {}", bench.kernel_name(), bench.choice.why()));
+    tap.note(&about);
     let mut stalls = Stalls::default();
     let mut matrix = Matrix::default();
     for boot in boots(cases, false) {
         let mut config = bench.rig_config(Some(&module));
         config.lab_root = true;
+        config.far_kernel = Some(far_kernel.clone());
+        config.wire_options.extend(crate::hostile::services());
         config.setup = boot[0].setup.clone();
         config.expected = Expected::new(KERNELS_OWN)?;
         let rig = Rig::open(RigKind::Wire, config, &bench.run, &bench.progress)?;
@@ -97,7 +106,7 @@ pub(crate) fn check_debug(options: &Options) -> Result<bool> {
         runner.run(&boot);
     }
     let notes = [
-        format!("{}; {}", bench.kernel_name(), bench.choice.why()),
+        about,
         format!("{stalls}; logs are in {}", bench.run.path().display()),
     ];
     let folder = bench

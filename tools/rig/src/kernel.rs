@@ -190,5 +190,38 @@ fn current_entry(
 }
 
 fn is_current(folder: &Path, recipe: &str) -> bool {
-    fs::read_to_string(folder.join("recipe")).is_ok_and(|made| made == recipe)
+    let made = fs::read_to_string(folder.join("recipe"));
+    made.is_ok_and(|made| ingredients(&made).eq(ingredients(recipe)))
+}
+
+/// The lines of a recipe that make a difference: a comment is no reason to build a kernel again.
+fn ingredients(recipe: &str) -> impl Iterator<Item = &str> {
+    let is_comment = |line: &str| {
+        line.starts_with('#') && !(line.starts_with("# CONFIG_") && line.ends_with(" is not set"))
+    };
+    recipe
+        .lines()
+        .filter(move |line| !line.is_empty() && !is_comment(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_a_kernel_changes_its_recipe() {
+        let same = |one: &str, other: &str| ingredients(one).eq(ingredients(other));
+        let recipe = "recipe 1\n# Why.\n\nCONFIG_A=y\n# CONFIG_B is not set\n";
+        assert!(same(
+            recipe,
+            "recipe 1\nCONFIG_A=y\n# CONFIG_B is not set\n# Another.\n"
+        ));
+        for other in [
+            "recipe 2\nCONFIG_A=y\n# CONFIG_B is not set\n",
+            "recipe 1\nCONFIG_A=m\n# CONFIG_B is not set\n",
+            "recipe 1\nCONFIG_A=y\n",
+        ] {
+            assert!(!same(recipe, other), "{other}");
+        }
+    }
 }

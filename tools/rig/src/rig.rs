@@ -25,6 +25,9 @@ use std::path::PathBuf;
 pub struct RigConfig {
     /// The kernel of every virtual machine.
     pub kernel: Kernel,
+    /// Another one for the wire rig's far guest, which is not under test: under a debug kernel it would
+    /// take as much of the machine as the guest that is.
+    pub far_kernel: Option<Kernel>,
     /// The agent, the traffic program and the wire.
     pub programs: Programs,
     /// What runs the code of the wire rig's guests; the other rigs have no choice.
@@ -55,6 +58,8 @@ pub struct Rig {
     config: RigConfig,
     run: RunDir,
     image: Image,
+    /// The image of the wire rig's far guest, if that has a kernel of its own.
+    far_image: Option<Image>,
     /// The image of the nested rig's host VM, which holds that of its guest.
     host_image: Option<Image>,
 }
@@ -64,6 +69,7 @@ impl RigConfig {
     pub fn new(kernel: &Kernel, programs: &Programs) -> Self {
         RigConfig {
             kernel: kernel.clone(),
+            far_kernel: None,
             programs: programs.clone(),
             accelerator: Accelerator::Tcg,
             modules: Vec::new(),
@@ -104,6 +110,18 @@ impl Rig {
             files: &config.files,
         };
         let image = Image::build(&spec, &run.path().join(format!("{kind}-guest.cpio")))?;
+        let far_image = match &config.far_kernel {
+            Some(kernel) if kind == RigKind::Wire => {
+                let spec = ImageSpec {
+                    kernel,
+                    // They are built for the kernel of the guest under test.
+                    own_modules: &[],
+                    ..spec
+                };
+                Some(Image::build(&spec, &run.path().join("wire-far.cpio"))?)
+            }
+            _ => None,
+        };
         let host_image = match kind {
             RigKind::Nested => Some(nested::host_image(&spec, &image, run)?),
             RigKind::Wire | RigKind::Kvm | RigKind::GuestBound => None,
@@ -114,6 +132,7 @@ impl Rig {
             config,
             run: run.clone(),
             image,
+            far_image,
             host_image,
         })
     }

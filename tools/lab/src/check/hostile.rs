@@ -31,7 +31,7 @@ pub(crate) fn cases() -> Vec<Case> {
         "what the device sends does no harm, and is answered as it should be",
         scripts,
     );
-    vec![case.only_on([RigKind::Wire])]
+    vec![case.only_on([RigKind::Wire]).debug()]
 }
 
 fn scripts(fixture: &Fixture<'_>) -> Result<Outcome> {

@@ -23,6 +23,7 @@ use crate::setup::GuestSetup;
 use crate::share;
 use crate::sockets::SocketDir;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// One of the two guests.
 struct Guest<'a> {
@@ -68,12 +69,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
     let (far_vm, far) = start(rig, &FAR, &sockets, &far_seat, logs)?;
     for (guest, machine) in [(DUT, &dut), (FAR, &far)] {
         step.detail(format!("waiting for {}", guest.name));
-        // Its checkers make a debug kernel several times as slow.
-        let limit = match rig.config.kernel.is_debug() {
-            true => 3 * BOOT_LIMIT,
-            false => BOOT_LIMIT,
-        };
-        qemu::await_agent(machine, limit)?;
+        qemu::await_agent(machine, boot_limit(rig))?;
         bring_up_network(machine, &address(guest.host))?;
     }
     let control = |guest: &Guest<'_>| ControlPath {
@@ -95,6 +91,15 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
             Box::new(sockets),
         ],
     })
+}
+
+/// The longest that a guest may take to boot.
+fn boot_limit(rig: &Rig) -> Duration {
+    // Its checkers make a debug kernel several times as slow.
+    match rig.config.kernel.is_debug() {
+        true => 3 * BOOT_LIMIT,
+        false => BOOT_LIMIT,
+    }
 }
 
 fn address(host: u8) -> String {
@@ -121,10 +126,15 @@ fn start(
     logs: &Path,
 ) -> Result<(Carriers, Machine)> {
     let config = &rig.config;
+    let under_test = guest.name == DUT.name;
     // The peer is as usual, whatever the guest under test is like.
-    let setup = match guest.name == DUT.name {
+    let setup = match under_test {
         true => config.setup.clone(),
         false => GuestSetup::default(),
+    };
+    let (kernel, image) = match (&config.far_kernel, &rig.far_image) {
+        (Some(kernel), Some(image)) if !under_test => (kernel, image),
+        _ => (&config.kernel, &rig.image),
     };
     let mut spec = VmSpec {
         name: guest.name.into(),
@@ -136,9 +146,9 @@ fn start(
         },
         cpus: config.cpus,
         memory: config.memory,
-        kernel: config.kernel.image(),
-        initrd: rig.image.path().into(),
-        cmdline: format!("{} {}", config.kernel.command_line(), setup.command_line()),
+        kernel: kernel.image(),
+        initrd: image.path().into(),
+        cmdline: format!("{} {}", kernel.command_line(), setup.command_line()),
         options: Vec::new(),
     };
     let vsock = VsockDevices {
@@ -173,7 +183,7 @@ fn start(
         connected,
         Traits {
             cid: guest.cids[0],
-            manifest: rig.image.manifest().clone(),
+            manifest: image.manifest().clone(),
             vsock: Some(vsock),
             lab_root: config.lab_root,
             noise: Expected::noise_of(config.accelerator),

@@ -2,9 +2,9 @@
 
 //! One guest on the wire, with nothing at the other end but the wire's own services.
 
-use super::{DUT, device, start};
+use super::{DUT, boot_limit, device, start};
 use crate::alone::Alone;
-use crate::board::{BOOT_LIMIT, Board};
+use crate::board::Board;
 use crate::error::Result;
 use crate::progress::Step;
 use crate::qemu;
@@ -21,7 +21,7 @@ pub(in crate::rig) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Alone>
     let (process, wire) = device::start(rig, &ports, &sockets, &seat, logs)?;
     step.detail("waiting for the guest");
     let (vm, dut) = start(rig, &DUT, &sockets, &seat, logs)?;
-    qemu::await_agent(&dut, BOOT_LIMIT)?;
+    qemu::await_agent(&dut, boot_limit(rig))?;
     Ok(Alone::new(
         dut,
         wire,
