@@ -35,9 +35,9 @@ pub enum Error {
         /// Its log.
         log: PathBuf,
     },
-    /// A machine whose emulation is known to fail now and then has reset itself, while nothing under
-    /// test had run in it, and its kernel complained of nothing.
-    #[error("the rig broke off: {machine} reset itself without a word, with nothing under test in it; its log is {}", log.display())]
+    /// A machine whose emulation is known to fail now and then has reset itself, and its kernel
+    /// complained of nothing.
+    #[error("the rig broke off: {machine} reset itself, without a word from its kernel; its log is {}", log.display())]
     RigReset {
         /// Which machine.
         machine: String,
@@ -134,8 +134,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the emulation is to blame, so that a machine's heartbeat is gone or never came, and a
-    /// part may be run again: the one reason for that.
+    /// Whether the emulation is to blame, so that a machine's heartbeat is gone, and a part may be run
+    /// again: the one reason for that.
     pub fn is_rig_stall(&self) -> bool {
         matches!(self, Error::RigStalled { .. } | Error::RigReset { .. })
     }

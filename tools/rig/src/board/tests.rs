@@ -108,13 +108,10 @@ fn a_cpu_that_stops_in_boot_is_a_stall_only_where_there_are_stalls() {
 }
 
 #[test]
-fn a_reset_while_booting_is_the_rigs_only_where_there_are_stalls() {
-    let end_of = |stalls, beats: bool, exit, said: &str| {
+fn a_wordless_reset_is_the_rigs_only_where_there_are_stalls() {
+    let end_of = |stalls, exit, said: &str| {
         let bench = bench(stalls);
-        bench.dut.await_heart();
-        if beats {
-            last_heard(&bench.dut, Duration::ZERO);
-        }
+        last_heard(&bench.dut, Duration::ZERO);
         let job = bench.far.open_job();
         bench.far.carry(job, bench.dut.clone());
         let (stream, data) = (Stream::Err, said.as_bytes().to_vec());
@@ -122,35 +119,22 @@ fn a_reset_while_booting_is_the_rigs_only_where_there_are_stalls() {
         bench.far.note(Note::Exit { job, exit });
         wait(&bench.far).unwrap_err()
     };
-    let reset = end_of(true, false, Exit::Code(0), "");
+    let reset = end_of(true, Exit::Code(0), "");
     assert!(matches!(reset, Error::RigReset { .. }) && reset.is_rig_stall());
-    for (stalls, beats, exit, said) in [
-        (false, false, Exit::Code(0), ""),
-        (true, true, Exit::Code(0), ""),
-        (true, false, Exit::Code(1), ""),
-        (true, false, Exit::Signal(9), ""),
-        (true, false, Exit::Code(0), "could not load the kernel"),
+    for (stalls, exit, said) in [
+        (false, Exit::Code(0), ""),
+        (true, Exit::Code(1), ""),
+        (true, Exit::Signal(9), ""),
+        (true, Exit::Code(0), "could not load the kernel"),
     ] {
-        let error = end_of(stalls, beats, exit, said);
+        let error = end_of(stalls, exit, said);
         assert!(matches!(error, Error::MachineGone { .. }), "{error}");
     }
 }
 
 #[test]
-fn a_host_that_resets_itself_is_the_rigs_at_any_time() {
-    let end_of = |success, said: &str| {
-        let bench = bench(true);
-        bench.far.stands_by();
-        last_heard(&bench.far, Duration::ZERO);
-        bench.far.qemu_ended("exit status", success, said);
-        wait(&bench.dut).unwrap_err()
-    };
-    assert!(end_of(true, "").is_rig_stall());
-    assert!(!end_of(false, "").is_rig_stall());
-    assert!(!end_of(true, "terminating on signal 15").is_rig_stall());
-    // Its kernel's fault goes before the end.
+fn a_reset_with_a_word_from_the_kernel_is_a_fault() {
     let bench = bench(true);
-    bench.far.stands_by();
     bench.far.qemu_ended("exit status", true, "");
     bench.far.console("Kernel panic - not syncing: test");
     let error = wait(&bench.dut).unwrap_err();

@@ -58,7 +58,6 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
 
     step.detail("booting the host VM");
     let mut spec = host_spec(rig)?;
-    host_seat.stands_by();
     let share = share::serve(&mut spec, &sockets, &host_seat, logs)?;
     let ports = Ports::listen(&sockets, "host")?;
     let guest_ports = Ports::listen(&sockets, "dut")?;
