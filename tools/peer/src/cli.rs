@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use self::churn::ChurnEnd;
+use self::churn::ChurnOptions;
 pub use self::hold::Hold;
 use crate::block::Blocking;
 use crate::churn::Churn;
@@ -56,23 +56,24 @@ enum Command {
     /// Make connections again and again, with traffic both ways, until the standard input ends.
     Churn {
         #[command(subcommand)]
-        end: ChurnEnd,
+        role: Role<ChurnOptions>,
     },
     #[command(flatten)]
-    Transfer(Role),
+    Transfer(Role<Transfer>),
 }
 
+/// One of the two ends of connections, and what these are like.
 #[derive(Debug, Subcommand)]
-enum Role {
+enum Role<T: Args> {
     /// Wait for connections.
     Listen {
         /// Port to listen on; 0 takes a free one, which the first output line names.
         #[arg(long)]
         port: u32,
         #[command(flatten)]
-        transfer: Transfer,
+        options: T,
     },
-    /// Connect, one connection after the other, so that both ends number them alike.
+    /// Connect; in a transfer one connection after the other, so that both ends number them alike.
     Connect {
         /// Context ID of the listener.
         #[arg(long)]
@@ -81,7 +82,7 @@ enum Role {
         #[arg(long)]
         port: u32,
         #[command(flatten)]
-        transfer: Transfer,
+        options: T,
     },
 }
 
@@ -231,20 +232,35 @@ impl Options {
                 port,
                 kind,
             },
-            Command::Churn { end } => end.request(),
+            Command::Churn { role } => Request::Churn(role.options().churn(), role.place()),
             Command::Transfer(role) => Request::Transfer(role.plan(), role.place()),
         }
     }
 }
 
-impl Role {
+impl<T: Args> Role<T> {
+    fn options(&self) -> &T {
+        match self {
+            Role::Listen { options, .. } | Role::Connect { options, .. } => options,
+        }
+    }
+
+    fn place(&self) -> Place {
+        match *self {
+            Role::Listen { port, .. } => Place::Here { port },
+            Role::Connect { cid, port, .. } => Place::There { cid, port },
+        }
+    }
+}
+
+impl Role<Transfer> {
     fn plan(&self) -> Plan {
-        let (side, transfer) = match self {
-            Role::Listen { transfer, .. } => (Side::Listen, transfer),
-            Role::Connect { transfer, .. } => (Side::Connect, transfer),
-        };
+        let transfer = self.options();
         Plan {
-            side,
+            side: match self {
+                Role::Listen { .. } => Side::Listen,
+                Role::Connect { .. } => Side::Connect,
+            },
             flow: transfer.flow,
             kind: transfer.kind,
             connections: transfer.connections,
@@ -259,13 +275,6 @@ impl Role {
             partner: transfer.partner,
             habits: transfer.habits.clone(),
             timeout: Duration::from_secs(transfer.timeout),
-        }
-    }
-
-    fn place(&self) -> Place {
-        match *self {
-            Role::Listen { port, .. } => Place::Here { port },
-            Role::Connect { cid, port, .. } => Place::There { cid, port },
         }
     }
 }

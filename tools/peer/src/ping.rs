@@ -9,20 +9,14 @@ use nix::sys::socket::MsgFlags;
 use crate::pattern::Lane;
 use crate::plan::Plan;
 use crate::progress::{Progress, Step};
-use crate::receive::{buffer, receive};
+use crate::receive::{await_end, buffer};
 use crate::report::{Fault, Outcome};
 use crate::socket::{Received, Socket};
 
 /// Pings with the whole payload, compares what comes back, and waits for the peer's end.
-pub fn ping(
-    socket: &Socket,
-    lane: &Lane,
-    plan: &Plan,
-    deadline: Instant,
-    progress: &Progress,
-) -> Outcome {
+pub fn ping(socket: &Socket, lane: &Lane, plan: &Plan, progress: &Progress) -> Outcome {
     let mut outcome = Outcome::default();
-    outcome.fault = run(socket, lane, plan, deadline, progress, &mut outcome).err();
+    outcome.fault = run(socket, lane, plan, progress, &mut outcome).err();
     outcome
 }
 
@@ -30,7 +24,6 @@ fn run(
     socket: &Socket,
     lane: &Lane,
     plan: &Plan,
-    deadline: Instant,
     progress: &Progress,
     outcome: &mut Outcome,
 ) -> Result<(), Fault> {
@@ -62,10 +55,7 @@ fn run(
     socket
         .half_close()
         .map_err(|errno| Fault::call("shutting down writing", errno))?;
-    match receive(socket, lane, 0, plan, deadline, progress).fault {
-        Some(fault) => Err(fault),
-        None => Ok(()),
-    }
+    await_end(socket, lane, plan, progress)
 }
 
 fn send(socket: &Socket, mut bytes: &[u8], outcome: &mut Outcome) -> Result<(), Fault> {

@@ -12,29 +12,28 @@ use crate::progress::{Progress, Step};
 use crate::report::{Fault, Outcome};
 use crate::socket::{Received, Socket};
 
-/// Receives to the end of the stream and compares every byte with the lane,
-/// which `expected` bytes were sent of.
+/// Receives the whole payload, to the end of the stream, and compares every byte with the lane.
 pub fn receive(
     socket: &Socket,
     lane: &Lane,
-    expected: u64,
     plan: &Plan,
     deadline: Instant,
     progress: &Progress,
 ) -> Outcome {
-    let mut receiver = Receiver {
-        lane,
-        expected,
-        plan,
-        outcome: Outcome::default(),
-    };
-    // Who expects nothing waits for the peer's end only.
-    let prepared = match expected {
-        0 => Ok(()),
-        _ => receiver.prepare(socket, deadline),
-    };
+    let mut receiver = Receiver::new(lane, plan.bytes, plan);
+    let prepared = receiver.prepare(socket, deadline);
     receiver.outcome.fault = prepared.and_then(|()| receiver.run(socket, progress)).err();
     receiver.outcome
+}
+
+/// Waits for the end of a stream on which nothing is to come.
+pub fn await_end(
+    socket: &Socket,
+    lane: &Lane,
+    plan: &Plan,
+    progress: &Progress,
+) -> Result<(), Fault> {
+    Receiver::new(lane, 0, plan).run(socket, progress)
 }
 
 /// The buffer for one `recv()`: with SEQPACKET a whole message fits, and one byte
@@ -56,7 +55,16 @@ struct Receiver<'a> {
     outcome: Outcome,
 }
 
-impl Receiver<'_> {
+impl<'a> Receiver<'a> {
+    fn new(lane: &'a Lane, expected: u64, plan: &'a Plan) -> Self {
+        Receiver {
+            lane,
+            expected,
+            plan,
+            outcome: Outcome::default(),
+        }
+    }
+
     fn run(&mut self, socket: &Socket, progress: &Progress) -> Result<(), Fault> {
         let mut buffer = buffer(self.plan);
         loop {

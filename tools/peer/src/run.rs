@@ -14,7 +14,7 @@ use crate::pattern::Pattern;
 use crate::ping::ping;
 use crate::plan::{End, Flow, Partner, Plan};
 use crate::progress::Progress;
-use crate::receive::receive;
+use crate::receive::{await_end, receive};
 use crate::report::{Fault, Outcome, Report};
 use crate::send::send;
 use crate::socket::{Listener, Socket};
@@ -166,14 +166,14 @@ fn jobs(
         Box::new(move |progress| {
             let mut outcome = send(&socket, &lane, &plan, deadline, progress);
             if then_end && outcome.fault.is_none() && plan.end == End::HalfClose {
-                outcome.fault = receive(&socket, &silent, 0, &plan, deadline, progress).fault;
+                outcome.fault = await_end(&socket, &silent, &plan, progress).err();
             }
             outcome
         })
     };
     let receiving = |lane| -> Job {
         let (plan, socket) = (plan.clone(), Arc::clone(socket));
-        Box::new(move |progress| receive(&socket, &lane, plan.bytes, &plan, deadline, progress))
+        Box::new(move |progress| receive(&socket, &lane, &plan, deadline, progress))
     };
     let bytes = Some(plan.bytes);
     match plan.flow {
@@ -183,7 +183,7 @@ fn jobs(
         Flow::Bounce => vec![(bytes, sending(false)), (bytes, receiving(ours.clone()))],
         Flow::Ping => {
             let (plan, socket) = (plan.clone(), Arc::clone(socket));
-            let ping = move |progress: &Progress| ping(&socket, &ours, &plan, deadline, progress);
+            let ping = move |progress: &Progress| ping(&socket, &ours, &plan, progress);
             vec![(bytes, Box::new(ping))]
         }
         Flow::Dial | Flow::Answer => unreachable!("they have no payload"),

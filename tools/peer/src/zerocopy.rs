@@ -63,11 +63,6 @@ impl Ledger {
         self.sends += 1;
     }
 
-    /// How many sends were made.
-    pub fn sends(&self) -> u64 {
-        self.sends
-    }
-
     /// What came so far.
     pub fn counts(&self) -> Completions {
         self.counts

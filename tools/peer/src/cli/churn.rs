@@ -3,34 +3,11 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
-use super::{Place, Request, io_size, size};
+use super::{io_size, size};
 use crate::churn::Churn;
 use crate::plan::Kind;
-
-#[derive(Debug, Subcommand)]
-pub(super) enum ChurnEnd {
-    /// Wait for connections.
-    Listen {
-        /// Port to listen on; 0 takes a free one, which the first output line names.
-        #[arg(long)]
-        port: u32,
-        #[command(flatten)]
-        options: ChurnOptions,
-    },
-    /// Connect, and connect again.
-    Connect {
-        /// Context ID of the listener.
-        #[arg(long)]
-        cid: u32,
-        /// Port of the listener.
-        #[arg(long)]
-        port: u32,
-        #[command(flatten)]
-        options: ChurnOptions,
-    },
-}
 
 /// What connections that are made again and again are like.
 #[derive(Args, Debug)]
@@ -56,7 +33,8 @@ pub(super) struct ChurnOptions {
 }
 
 impl ChurnOptions {
-    fn churn(&self) -> Churn {
+    /// What they ask for.
+    pub(super) fn churn(&self) -> Churn {
         Churn {
             kind: self.kind,
             connections: self.connections,
@@ -64,22 +42,6 @@ impl ChurnOptions {
             write_size: self.write_size,
             patience: Duration::from_millis(self.patience),
             give_up: self.give_up,
-        }
-    }
-}
-
-impl ChurnEnd {
-    /// What it asks for.
-    pub(super) fn request(&self) -> Request {
-        match *self {
-            ChurnEnd::Listen { port, ref options } => {
-                Request::Churn(options.churn(), Place::Here { port })
-            }
-            ChurnEnd::Connect {
-                cid,
-                port,
-                ref options,
-            } => Request::Churn(options.churn(), Place::There { cid, port }),
         }
     }
 }
