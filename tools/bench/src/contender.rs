@@ -131,9 +131,7 @@ impl Contender {
                     guest.insmod_file(&self.place(OURS), NO_PARAMETERS)?;
                 }
                 Kind::Set(_) => {
-                    if !guest.has_module("vsock")? {
-                        guest.insmod("vsock", NO_PARAMETERS)?;
-                    }
+                    guest.need("vsock")?;
                     for module in SET {
                         guest.insmod_file(&self.place(module), NO_PARAMETERS)?;
                     }
