@@ -2,6 +2,7 @@
 //! The form of a case of `lab check` and `lab conformance`: what it shows, where it makes sense, and
 //! how it finds out.
 
+mod binding;
 pub(crate) mod fixture;
 pub(crate) mod memory;
 pub(crate) mod messages;

@@ -4,6 +4,7 @@
 //!
 //! A new case is a [`Case`] in the table of the file whose noun it is about.
 
+mod blocking;
 mod capture;
 mod debian;
 mod events;

@@ -184,18 +184,6 @@ impl<'a> Fixture<'a> {
         (end(self.guest()), end(self.far()))
     }
 
-    /// The name of the driver of each vsock device that the guest has; none if nothing is bound to it.
-    pub(crate) fn bound_drivers(&self) -> Result<Vec<Option<String>>> {
-        let line = "for d in /sys/bus/virtio/devices/*; do
-                if [ \"$(cat $d/device)\" = 0x0013 ]; then
-                    basename \"$(readlink $d/driver || echo none)\"
-                fi
-            done";
-        let output = self.guest_shell(line)?.text();
-        let driver = |name: &str| (name != "none").then(|| name.to_owned());
-        Ok(output.lines().map(driver).collect())
-    }
-
     /// Runs a line of shell in the guest, which has to succeed.
     pub(crate) fn guest_shell(&self, line: &str) -> Result<Output> {
         let output = self.guest().run(["sh", "-c", line], PATIENCE)?;

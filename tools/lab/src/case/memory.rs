@@ -10,7 +10,7 @@ use super::fixture::PATIENCE;
 
 /// Shrinking hands back what the allocator only keeps at hand, so that what is
 /// counted afterwards is in use.
-const MEASURE: &str = "
+pub(crate) const MEASURE: &str = "
     sync
     echo 3 > /proc/sys/vm/drop_caches
     for cache in /sys/kernel/slab/*; do

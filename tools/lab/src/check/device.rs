@@ -42,14 +42,6 @@ pub(crate) fn cases() -> Vec<Case> {
     cases.into_iter().map(Case::debug).collect()
 }
 
-fn wait_for_drivers(fixture: &Fixture<'_>, what: &str, wanted: &[Option<&str>]) -> Result<()> {
-    until(what, PATIENCE, || {
-        let bound = fixture.bound_drivers()?;
-        let bound: Vec<Option<&str>> = bound.iter().map(Option::as_deref).collect();
-        Ok((bound == wanted).then_some(()))
-    })
-}
-
 fn works(fixture: &Fixture<'_>, when: &'static str) -> Result<()> {
     for transfer in smoke() {
         fixture.transfer(&transfer).context(when)?;
@@ -76,7 +68,7 @@ fn second(fixture: &Fixture<'_>) -> Result<()> {
     let mark = guest.mark()?;
     guest.plug(VsockDevice::Second)?;
     let both = [Some(driver.name()), None];
-    let seen = wait_for_drivers(fixture, "the guest to see its second device", &both);
+    let seen = fixture.wait_for_drivers("the guest to see its second device", &both);
     let said = wait_for_word(fixture, mark, "second");
     let beside = works(fixture, "beside the second device");
     guest.unplug(VsockDevice::Second)?;
@@ -90,7 +82,7 @@ fn crippled(fixture: &Fixture<'_>) -> Result<()> {
     guest.unplug(VsockDevice::First)?;
     let mark = guest.mark()?;
     guest.plug(VsockDevice::Crippled)?;
-    let seen = wait_for_drivers(fixture, "the guest to see the crippled device", &[None]);
+    let seen = fixture.wait_for_drivers("the guest to see the crippled device", &[None]);
     let said = wait_for_word(fixture, mark, "queues");
     guest.unplug(VsockDevice::Crippled)?;
     let back = put_back(fixture);
@@ -111,8 +103,7 @@ fn out_and_in(fixture: &Fixture<'_>) -> Result<()> {
 fn put_back(fixture: &Fixture<'_>) -> Result<()> {
     fixture.guest().plug(VsockDevice::First)?;
     let driver = fixture.subject.driver();
-    wait_for_drivers(
-        fixture,
+    fixture.wait_for_drivers(
         "the driver to take the device again",
         &[Some(driver.name())],
     )?;

@@ -2,11 +2,11 @@
 //! What happens to a guest and its device in their life, under traffic in both directions.
 
 mod binding;
-pub(super) mod blocked;
+mod blocked;
 mod boot;
 mod hotplug;
 mod kill;
-pub(super) mod rounds;
+mod rounds;
 mod traffic;
 
 use crate::case::Case;

@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use rig::Machine;
 use vsock_peer::plan::Kind;
 
 use super::faults::Faults;
@@ -99,32 +98,13 @@ fn parse(text: &str) -> Result<Vec<Probe>> {
     lines.map(probe).collect()
 }
 
-/// The name of the vsock device that the driver under test has.
-fn device(fixture: &Fixture<'_>) -> Result<String> {
-    let driver = fixture.subject.driver();
-    let list = format!(
-        "ls /sys/bus/virtio/drivers/{} | grep ^virtio",
-        driver.name()
-    );
-    let name = fixture.guest_shell(&list)?.text().trim().to_owned();
-    ensure!(!name.is_empty(), "{} has no device", driver.name());
-    Ok(name)
-}
-
-fn put(guest: &Machine, driver: &str, file: &str, device: &str) -> rig::Result<()> {
-    guest.write(
-        &format!("/sys/bus/virtio/drivers/{driver}/{file}"),
-        format!("{device}\n"),
-    )
-}
-
 fn probe(fixture: &Fixture<'_>) -> Result<()> {
     let guest = fixture.guest();
     let driver = fixture.subject.driver();
     let driver = driver.name();
-    let device = device(fixture)?;
+    let device = fixture.device()?;
     let _faults = Faults::new(fixture)?;
-    put(guest, driver, "unbind", &device)?;
+    fixture.unbind(&device)?;
     let mut probes = Vec::new();
     for first in (1..MOST).step_by(STRIDE as usize) {
         let line = script(driver, &device, first, STRIDE);
@@ -172,9 +152,9 @@ fn probe(fixture: &Fixture<'_>) -> Result<()> {
                 .transfer(&transfer)
                 .with_context(|| format!("with allocation {number} of the probe failed"))?;
         }
-        put(guest, driver, "unbind", &device)?;
+        fixture.unbind(&device)?;
     }
-    put(guest, driver, "bind", &device)?;
+    fixture.bind(&device)?;
     moves_bytes(fixture)
 }
 

@@ -8,17 +8,7 @@ use anyhow::{Context as _, Result};
 use rig::{Machine, Program};
 
 use crate::case::fixture::PATIENCE;
-
-/// Caches are emptied, so that what is counted afterwards is in use.
-const MEASURE: &str = "
-    sync
-    echo 3 > /proc/sys/vm/drop_caches
-    for cache in /sys/kernel/slab/*; do
-        if [ ! -L $cache ]; then echo 1 > $cache/shrink; fi
-    done
-    sed -n '3,$p' /proc/slabinfo
-    echo end of slabs
-    cat /proc/meminfo";
+use crate::case::memory::MEASURE;
 
 /// Whom memory belongs to; what is left belongs to drivers' pages, and to nobody.
 const OWNED: [&str; 10] = [

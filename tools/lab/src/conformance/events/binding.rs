@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result};
 
 use super::blocked::Blocked;
-use super::rounds::{Left, bound, device_name, rounds};
+use super::rounds::{Left, rounds};
 use super::traffic::{Attempts, BULK, Shape};
 use crate::case::Case;
 use crate::case::fixture::Fixture;
@@ -34,15 +34,13 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 fn blocked(fixture: &Fixture<'_>) -> Result<()> {
-    let driver = fixture.subject.driver();
-    let path = |file: &str| format!("/sys/bus/virtio/drivers/{}/{file}", driver.name());
     for _ in 0..fixture.rounds(1, 3, 50) {
-        let device = device_name(fixture)?;
+        let device = fixture.device()?;
         let blocked = Blocked::begin(fixture)?;
-        fixture.guest().write(&path("unbind"), &device)?;
+        fixture.unbind(&device)?;
         let reset = blocked.all_reset();
-        fixture.guest().write(&path("bind"), &device)?;
-        bound(fixture)?;
+        fixture.bind(&device)?;
+        fixture.wait_bound()?;
         reset?;
     }
     Ok(())
@@ -64,14 +62,12 @@ fn unbind_in_a_storm(fixture: &Fixture<'_>) -> Result<()> {
 }
 
 fn unbind_under(fixture: &Fixture<'_>, shape: Shape) -> Result<()> {
-    let driver = fixture.subject.driver();
-    let path = |file: &str| format!("/sys/bus/virtio/drivers/{}/{file}", driver.name());
     rounds(fixture, shape, fixture.rounds(5, 20, 200), |traffic| {
-        let device = device_name(fixture)?;
+        let device = fixture.device()?;
         let before = traffic.seen()?;
-        fixture.guest().write(&path("unbind"), &device)?;
+        fixture.unbind(&device)?;
         traffic.all_noticed("every connection to notice that the driver left its device")?;
-        fixture.guest().write(&path("bind"), &device)?;
+        fixture.bind(&device)?;
         traffic.flows("traffic after the driver was bound again", &before)
     })
 }
@@ -86,7 +82,7 @@ fn reload(fixture: &Fixture<'_>) -> Result<()> {
             let reload = || -> Result<()> {
                 fixture.unload()?;
                 fixture.guest().insmod(driver.name(), driver.parameters())?;
-                bound(fixture)?;
+                fixture.wait_bound()?;
                 attempts.refused_more(5)
             };
             reload().with_context(|| format!("in round {round}"))?;

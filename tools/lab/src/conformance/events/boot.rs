@@ -3,7 +3,6 @@
 
 use anyhow::{Context as _, Result};
 
-use super::rounds::bound;
 use super::traffic::{STORM, Storm};
 use crate::case::Case;
 use crate::case::fixture::Fixture;
@@ -29,7 +28,7 @@ fn first_moment(fixture: &Fixture<'_>) -> Result<()> {
             fixture.unload()?;
             let storm = Storm::begin(fixture, STORM)?;
             fixture.guest().insmod(driver.name(), driver.parameters())?;
-            bound(fixture)?;
+            fixture.wait_bound()?;
             storm.completes(20)?;
             storm.end_without_timeouts()
         };

@@ -5,7 +5,7 @@ use anyhow::{Result, bail, ensure};
 use rig::{RigKind, VsockDevice};
 use vsock_peer::report::Line;
 
-use super::rounds::{bound, rounds_with};
+use super::rounds::rounds_with;
 use super::traffic::{BULK, Traffic};
 use crate::case::Case;
 use crate::case::fixture::{Fixture, PATIENCE};
@@ -26,11 +26,11 @@ fn another_cid(fixture: &Fixture<'_>) -> Result<()> {
     let guest = fixture.guest();
     guest.unplug(VsockDevice::First)?;
     guest.plug(VsockDevice::Second)?;
-    bound(fixture)?;
+    fixture.wait_bound()?;
     let cids = [guest.cid(), shown_cid(fixture)?];
     guest.unplug(VsockDevice::Second)?;
     guest.plug(VsockDevice::First)?;
-    bound(fixture)?;
+    fixture.wait_bound()?;
     ensure!(
         shown_cid(fixture)? == guest.cid() && cids[0] != cids[1],
         "the guest's two devices have the CIDs {cids:?}, and now it shows {}",
@@ -41,7 +41,7 @@ fn another_cid(fixture: &Fixture<'_>) -> Result<()> {
         guest.unplug(from)?;
         traffic.all_noticed("every connection to notice that the device is gone")?;
         guest.plug(to)?;
-        bound(fixture)?;
+        fixture.wait_bound()?;
         traffic.flows("traffic with the device's new CID", &before)
     };
     // Two exchanges a round.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Rounds of one event under traffic, with a look at what they leave behind.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use rig::Machine;
 
 use super::traffic::{Shape, Traffic};
-use crate::case::fixture::{Fixture, PATIENCE, until};
+use crate::case::fixture::Fixture;
 use crate::case::memory::Memory;
 
 /// Kilobytes that the guest's free memory may shrink by in all rounds together: much less than one RX
@@ -55,7 +55,7 @@ pub(super) fn rounds_with(
 }
 
 /// What is in use with the driver unloaded.
-pub(in crate::conformance) struct Left {
+pub(super) struct Left {
     memory: Memory,
     sockets: u64,
     free: u64,
@@ -63,7 +63,7 @@ pub(in crate::conformance) struct Left {
 
 impl Left {
     /// Looks, and loads the driver again.
-    pub(in crate::conformance) fn behind(fixture: &Fixture<'_>) -> Result<Self> {
+    pub(super) fn behind(fixture: &Fixture<'_>) -> Result<Self> {
         let guest = fixture.guest();
         fixture.unload()?;
         let left = Self {
@@ -77,12 +77,7 @@ impl Left {
 
     /// Fails if something grew steadily from one look to the next, of which each two have so many
     /// rounds between them.
-    pub(in crate::conformance) fn compare(
-        &self,
-        middle: &Self,
-        end: &Self,
-        rounds: usize,
-    ) -> Result<()> {
+    pub(super) fn compare(&self, middle: &Self, end: &Self, rounds: usize) -> Result<()> {
         let points = [self, middle, end].map(|left| left.memory.clone());
         let mut lost = Memory::lost(&points, rounds.max(NOISE));
         if end.sockets > self.sockets {
@@ -114,25 +109,4 @@ fn number(machine: &Machine, path: &str, name: &str) -> Result<u64> {
     let word = line.and_then(|line| line.split_whitespace().next());
     let number = word.and_then(|word| word.parse().ok());
     number.with_context(|| format!("no {name:?} in {path}:\n{text}"))
-}
-
-/// The kernel's name of the guest's vsock device.
-pub(in crate::conformance) fn device_name(fixture: &Fixture<'_>) -> Result<String> {
-    let line = "for d in /sys/bus/virtio/devices/*; do
-            if [ \"$(cat $d/device)\" = 0x0013 ]; then basename $d; fi
-        done";
-    let output = fixture.guest_shell(line)?.text();
-    match output.split_whitespace().collect::<Vec<_>>()[..] {
-        [name] => Ok(name.to_owned()),
-        _ => bail!("one vsock device was expected; there are: {output:?}"),
-    }
-}
-
-/// Waits until the driver under test is bound to the guest's one device.
-pub(in crate::conformance) fn bound(fixture: &Fixture<'_>) -> Result<()> {
-    let driver = fixture.subject.driver().name().to_owned();
-    until("the driver to take the device", PATIENCE, || {
-        let bound = fixture.bound_drivers()?;
-        Ok((bound == [Some(driver.clone())]).then_some(()))
-    })
 }

@@ -136,11 +136,8 @@ impl<'a> Traffic<'a> {
     pub(super) fn seen(&self) -> Result<Seen> {
         let guest = self.guest.as_ref().context("the guest's programs run")?;
         guest.check(self.fixture.guest())?;
-        let made = guest.connecting.iter().map(tally).next();
-        let (came, made) = (
-            tally(&guest.listening)?,
-            made.transpose()?.unwrap_or_default(),
-        );
+        let came = tally(&guest.listening);
+        let made = guest.connecting.first().map(tally).unwrap_or_default();
         Ok(Seen {
             opened: [came.opened, made.opened],
             received: [came.received, made.received],
@@ -221,12 +218,9 @@ impl Storm {
 
     /// Waits until so many connections were made and ended in order.
     pub(super) fn completes(&self, count: u64) -> Result<()> {
-        let mut last = Tally::default();
-        let waited = until(&format!("{count} connections"), SOON, || {
-            last = tally(&self.connecting)?;
-            Ok((last.completed >= count).then_some(()))
-        });
-        waited.with_context(|| format!("the far side: {last:?}"))
+        until_counted(&self.connecting, &format!("{count} connections"), |tally| {
+            tally.completed >= count
+        })
     }
 
     /// Ends it; fails if an attempt to connect was never answered.
@@ -252,13 +246,10 @@ impl Attempts {
     /// Waits until the guest has refused so many more.
     pub(super) fn refused_more(&self, count: u64) -> Result<()> {
         let refused = |tally: &Tally| tally.errors.get("connect ECONNRESET").copied().unwrap_or(0);
-        let before = refused(&tally(&self.0)?);
-        let mut last = Tally::default();
-        let waited = until(&format!("{count} refused attempts"), SOON, || {
-            last = tally(&self.0)?;
-            Ok((refused(&last) >= before + count).then_some(()))
-        });
-        waited.with_context(|| format!("the far side: {last:?}"))
+        let before = refused(&tally(&self.0));
+        until_counted(&self.0, &format!("{count} refused attempts"), |tally| {
+            refused(tally) >= before + count
+        })
     }
 
     /// Ends them; fails if one of them connected.
@@ -344,9 +335,19 @@ impl End {
 }
 
 /// What a program has counted up to now.
-fn tally(job: &Job) -> Result<Tally> {
+fn tally(job: &Job) -> Tally {
     let (stdout, _) = job.said();
-    Ok(last_tally(&stdout).unwrap_or_default())
+    last_tally(&stdout).unwrap_or_default()
+}
+
+/// Waits until a program of the far side has counted enough.
+fn until_counted(job: &Job, what: &str, enough: impl Fn(&Tally) -> bool) -> Result<()> {
+    let mut last = Tally::default();
+    let waited = until(what, SOON, || {
+        last = tally(job);
+        Ok(enough(&last).then_some(()))
+    });
+    waited.with_context(|| format!("the far side: {last:?}"))
 }
 
 fn shown(job: &Job) -> String {
@@ -359,10 +360,9 @@ fn shown(job: &Job) -> String {
 fn last_tally(stdout: &[u8]) -> Option<Tally> {
     let whole = stdout.iter().rposition(|&byte| byte == b'\n')?;
     let lines = stdout[..whole].rsplit(|&byte| byte == b'\n');
-    let tallies = lines.filter_map(|line| match serde_json::from_slice(line) {
+    let mut tallies = lines.filter_map(|line| match serde_json::from_slice(line) {
         Ok(Line::Churn(tally)) => Some(*tally),
         _ => None,
     });
-    // The first from behind.
-    tallies.take(1).last()
+    tallies.next()
 }

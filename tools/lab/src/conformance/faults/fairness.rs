@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use rig::{Job, Program};
+use vsock_peer::block::Blocking;
 use vsock_peer::latency::Latency;
-use vsock_peer::report::Line;
 
 use crate::case::Case;
 use crate::case::fixture::{Fixture, PATIENCE};
+use crate::conformance::blocking::{block, hold};
 use crate::transfer::{listening_port, report};
 
 /// How many times longer a round trip may take beside others than alone, at the 99th percentile.
@@ -92,23 +93,10 @@ impl Noise {
 
 fn beside_a_sleeper(fixture: &Fixture<'_>) -> Result<()> {
     Pings::begin(fixture)?.compare("a reader that never reads", || {
-        let mut hold = fixture
-            .guest()
-            .spawn(["vsock-peer", "hold", "--listen=0", "--count=64"])?;
-        let port = hold.wait_line("the port it listens on", PATIENCE, listening_port)?;
-        let program = Program::from(["vsock-peer", "block", "send"])
-            .arg(format!("--cid={}", fixture.guest().cid()))
-            .arg(format!("--port={port}"));
-        let mut sender = fixture.far().spawn(program)?;
-        let told = sender.wait_line("word that it is about to block", PATIENCE, |line| {
-            match serde_json::from_str(line) {
-                Ok(Line::Blocked(_)) => Some(()),
-                _ => None,
-            }
-        });
-        if let Err(error) = told {
-            bail!("the reader's buffer could not be filled: {error}");
-        }
+        let (hold, port) = hold(fixture.guest(), &[])?;
+        let address = (fixture.guest().cid(), port);
+        let sender = block(fixture.far(), Blocking::Send, address, &[])
+            .context("filling the reader's buffer")?;
         Ok(Noise(vec![sender, hold]))
     })
 }
