@@ -6,8 +6,10 @@
 //! happened, when its time is over, or when *any* machine of the boot is in trouble, so that the fault
 //! of one is never mistaken for the slowness of another.
 
+mod trouble;
+
 use crate::error::{Error, Result};
-use crate::fault::{self, Expected};
+use crate::fault::Expected;
 use crate::journal::Journal;
 use proto::{Answer, Exit, Failure, Hello, JobId, KlogRecord, Note, Stream};
 use std::collections::HashMap;
@@ -15,19 +17,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use trouble::{Trouble, trouble};
 
-/// A machine without a heartbeat for so long has stopped. Emulation on a busy machine is slow, and a
-/// false alarm costs more than the wait. A kernel that still runs has complained by then of a CPU that
-/// does not: after 20 s of a program or worker that does not let go of it, after 21 s of one that holds
-/// up RCU.
-const BEAT_LIMIT: Duration = Duration::from_secs(30);
 /// An emulated machine boots within seconds, on a busy one within a minute.
 pub(crate) const BOOT_LIMIT: Duration = Duration::from_secs(120);
-/// A fault's last lines may follow for so long after its first, and so long after each other or after
-/// the machine's end.
-const FAULT_LIMIT: Duration = Duration::from_secs(4);
-const FAULT_PAUSE: Duration = Duration::from_millis(700);
-
 /// All machines of one boot.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
@@ -58,6 +51,8 @@ pub(crate) struct SeatState {
     pub(crate) jobs: HashMap<JobId, JobState>,
     last_id: u64,
     beat: Heart,
+    /// How many heartbeats were heard.
+    beats: u64,
     gone: Option<Gone>,
     /// Set when it is about to be switched off: then nothing about it is trouble.
     pub(crate) leaving: bool,
@@ -132,6 +127,7 @@ impl Board {
             jobs: HashMap::new(),
             last_id: 0,
             beat: Heart::Unheard,
+            beats: 0,
             gone: None,
             leaving: false,
             name: name.clone(),
@@ -288,10 +284,20 @@ impl Seat {
     /// Posts a heartbeat.
     pub(crate) fn beat(&self) {
         self.post(|seat| {
+            seat.beats += 1;
             if !matches!(seat.beat, Heart::Held) {
                 seat.beat = Heart::Beating(Instant::now());
             }
         });
+    }
+
+    /// Waits for `count` heartbeats more, or for what says why they do not come.
+    pub(crate) fn wait_beats(&self, count: u64) -> Result<()> {
+        let enough = self.look(|seat| seat.beats) + count;
+        let what = format!("{count} heartbeats");
+        self.wait(what, trouble::SILENCE_IS_TOLD, |seat| {
+            (seat.beats >= enough).then_some(())
+        })
     }
 
     /// Begins to wait for the first heartbeat of a machine that boots now.
@@ -332,128 +338,6 @@ impl Seat {
     /// Waits until the machine has ended.
     pub(crate) fn wait_gone(&self, what: String, timeout: Duration) -> Result<()> {
         self.wait(what, timeout, |seat| seat.gone.as_ref().map(|_| ()))
-    }
-}
-
-enum Trouble {
-    None,
-    Unfolding,
-    Now(Error),
-}
-
-/// What is wrong on the board: a kernel's fault before an end that it may have caused, and both before
-/// a silence.
-fn trouble(state: &[SeatState]) -> Trouble {
-    if let Some(seat) = state.iter().find(|seat| seat.faulty().is_some()) {
-        return seat.fault();
-    }
-    let mut present = state.iter().filter(|seat| !seat.leaving);
-    if let Some((seat, gone)) = present.find_map(|seat| Some((seat, seat.gone.as_ref()?))) {
-        if gone.when.elapsed() < FAULT_PAUSE {
-            return Trouble::Unfolding;
-        }
-        return Trouble::Now(seat.ended(gone));
-    }
-    let silent = state.iter().find_map(|seat| Some((seat, seat.silence()?)));
-    let Some((seat, silent)) = silent else {
-        return Trouble::None;
-    };
-    let (machine, log) = (seat.name.to_string(), seat.console.path().to_owned());
-    Trouble::Now(match seat.stalls {
-        true => Error::RigStalled {
-            machine,
-            silent,
-            log,
-        },
-        false => Error::MachineHung {
-            machine,
-            silent,
-            tail: seat.console.tail(),
-            log,
-        },
-    })
-}
-
-impl SeatState {
-    /// The machine whose QEMU this job was, and what there is to say of its end.
-    fn carried_by(&self, job: JobId, exit: Exit) -> Option<(Seat, Gone)> {
-        let job = self.jobs.get(&job)?;
-        let said = String::from_utf8_lossy(&job.stderr);
-        let gone = Gone::qemu(exit, exit.success(), &said);
-        Some((job.carries.clone()?, gone))
-    }
-
-    /// What the machine's end is. Where emulation nests, machines reset themselves now and then, as
-    /// after a triple fault: their heart stops, without a word from their kernel (a panic has many).
-    fn ended(&self, gone: &Gone) -> Error {
-        let (machine, log) = (self.name.to_string(), self.console.path().into());
-        if self.stalls && gone.by_itself {
-            return Error::RigReset { machine, log };
-        }
-        Error::MachineGone {
-            machine,
-            how: gone.how.clone(),
-            tail: self.console.tail(),
-            log,
-        }
-    }
-
-    /// How long nothing has been heard of a machine that should have been heard of. One that is being
-    /// switched off is quiet in the end, but can stop before that.
-    fn silence(&self) -> Option<Duration> {
-        let (since, limit) = match self.beat {
-            Heart::Unheard | Heart::Held => return None,
-            Heart::Awaited(since) => (since, BOOT_LIMIT),
-            Heart::Beating(since) => (since, BEAT_LIMIT),
-        };
-        let silent = since.elapsed();
-        (self.gone.is_none() && silent > limit).then_some(silent)
-    }
-
-    /// The log that tells of a fault; of two, the one that tells more of it.
-    fn faulty(&self) -> Option<&Journal> {
-        let faulty = [&self.console, &self.kernel];
-        let faulty = faulty
-            .into_iter()
-            .filter(|journal| journal.fault().is_some());
-        faulty.max_by_key(|journal| journal.tail().len())
-    }
-
-    fn fault(&self) -> Trouble {
-        let Some(journal) = self.faulty() else {
-            return Trouble::None;
-        };
-        let last = self.console.last().max(self.kernel.last());
-        let over = journal.fault_age().is_some_and(|age| age > FAULT_LIMIT);
-        if !over && last.elapsed() < FAULT_PAUSE {
-            return Trouble::Unfolding;
-        }
-        let (machine, log) = (self.name.to_string(), journal.path().into());
-        let line = journal.fault().unwrap_or_default();
-        Trouble::Now(match self.stalled_in_boot(line) {
-            Some(silent) => Error::RigStalled {
-                machine,
-                silent,
-                log,
-            },
-            None => Error::KernelFault {
-                machine,
-                line: line.into(),
-                tail: journal.tail(),
-                log,
-            },
-        })
-    }
-
-    /// For how long the machine boots, if its kernel says that a CPU stopped before there was a
-    /// heartbeat, where emulation does such things: nothing of ours has run in it by then.
-    fn stalled_in_boot(&self, line: &str) -> Option<Duration> {
-        match self.beat {
-            Heart::Awaited(since) if self.stalls && fault::is_stopped_cpu(line) => {
-                Some(since.elapsed())
-            }
-            _ => None,
-        }
     }
 }
 

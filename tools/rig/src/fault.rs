@@ -4,7 +4,7 @@
 
 use crate::choose::Accelerator;
 use crate::error::{Error, Result};
-use regex::RegexSet;
+use regex::{Regex, RegexSet};
 use std::sync::LazyLock;
 
 /// How kernels announce that they, or something in them, is broken.
@@ -100,6 +100,30 @@ pub(crate) fn is_stopped_cpu(line: &str) -> bool {
     line.contains("rcu: INFO: ") && (line.contains("stall") || line.contains("detected"))
 }
 
+/// The CPU that holds up RCU, as another CPU says in `lines`, if it was asked to show where it is and has
+/// not done so. (`print_other_cpu_stall()` in kernel/rcu/tree_stall.h, and what `dump_cpu_task()` has the
+/// CPU say.)
+pub(crate) fn unanswered<'a>(lines: impl Iterator<Item = &'a str>) -> Option<u32> {
+    static ACCUSED: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"\brcu:\s+(\d+)-\S+: \(").expect("the pattern is constant and valid")
+    });
+    static ANSWERED: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"NMI backtrace for cpu (\d+)").expect("the pattern is constant and valid")
+    });
+    let number = |found: regex::Captures<'_>| found[1].parse().ok();
+    let mut accused = None;
+    let mut by_another = false;
+    for line in lines {
+        by_another |= line.contains("detected stalls on CPUs/tasks");
+        accused = accused.or_else(|| ACCUSED.captures(line).and_then(number));
+        let answered: Option<u32> = ANSWERED.captures(line).and_then(number);
+        if answered.is_some() && answered == accused {
+            return None;
+        }
+    }
+    accused.filter(|_| by_another)
+}
+
 /// Whether a line of the kernel's log tells of a fault that nobody expected.
 pub(crate) fn is_fault(line: &str, expected: &Expected) -> bool {
     FAULTS.is_match(line) && !expected.covers(line)
@@ -163,6 +187,29 @@ mod tests {
         ] {
             assert!(!is_fault(line, &Expected::default()), "{line}");
         }
+    }
+
+    #[test]
+    fn a_cpu_that_shows_where_it_is_has_answered() {
+        let report = [
+            "[   30.830702] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+            "[   30.874381] rcu: \t1-...0: (1 GPs behind) idle=abcc/1/0x4000000000000000 softirq=741/742",
+            "[   30.919326] rcu: \t(detected by 0, t=5252 jiffies, g=441, q=8 ncpus=2)",
+            "[   30.919400] Sending NMI from CPU 0 to CPUs 1:",
+        ];
+        let with = |line| unanswered(report.into_iter().chain([line]));
+        assert_eq!(unanswered(report.into_iter()), Some(1));
+        assert_eq!(with("NMI backtrace for cpu 0"), Some(1));
+        assert_eq!(with("NMI backtrace for cpu 1"), None);
+        assert_eq!(with("NMI backtrace for cpu 1 skipped: idling at x"), None);
+        // A CPU that says it of itself, or a task that is not on any.
+        let itself = report[0].replace(
+            "detected stalls on CPUs/tasks",
+            "self-detected stall on CPU",
+        );
+        assert_eq!(unanswered([itself.as_str(), report[1]].into_iter()), None);
+        let task = "rcu: \tTasks blocked on level-0 rcu_node (CPUs 0-1): P77/1:b..l";
+        assert_eq!(unanswered([report[0], task].into_iter()), None);
     }
 
     #[test]

@@ -87,6 +87,23 @@ impl Journal {
         self.fault.as_ref().map(|found| found.since.elapsed())
     }
 
+    /// The first fault's line and what is at hand of those after it.
+    pub(crate) fn since_fault(&self) -> impl Iterator<Item = &str> {
+        let number = self.fault.as_ref().map_or(u64::MAX, |found| found.number);
+        let skip = index(number.saturating_sub(self.dropped));
+        self.lines.iter().skip(skip).map(String::as_str)
+    }
+
+    /// Has all of it come so much earlier.
+    #[cfg(test)]
+    pub(crate) fn age(&mut self, by: Duration) {
+        let earlier = |then: Instant| then.checked_sub(by).expect("this machine is up for longer");
+        self.last = earlier(self.last);
+        if let Some(fault) = &mut self.fault {
+            fault.since = earlier(fault.since);
+        }
+    }
+
     /// When the last line came.
     pub(crate) fn last(&self) -> Instant {
         self.last

@@ -100,6 +100,18 @@ impl Machine {
         self.seat().check()
     }
 
+    /// Waits until the machine's heart has beaten on each of its CPUs. Fails if it does not, or if another
+    /// machine of this boot is in trouble.
+    pub(crate) fn check_heart(&self) -> Result<()> {
+        /// More beats than a machine of any rig has CPUs.
+        const ROUND: u64 = 8;
+        match self.is_virtual() {
+            true => self.seat().wait_beats(ROUND),
+            // The machine that the lab runs on, whose heart would be the lab's own.
+            false => self.check(),
+        }
+    }
+
     /// Gives the user's terminal a shell on the machine, until the shell ends or the user leaves with
     /// Ctrl-].
     pub fn shell(&self) -> Result<()> {

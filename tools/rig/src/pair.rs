@@ -123,6 +123,13 @@ impl Pair {
         self.dut.check()
     }
 
+    /// Waits until both machines' hearts have beaten on each of their CPUs, which says that all of them
+    /// run. Fails with what is the matter with one that does not.
+    pub fn check_hearts(&self) -> Result<()> {
+        self.dut.check_heart()?;
+        self.far.check_heart()
+    }
+
     /// Switches both off in an orderly way, so that what their kernels say at the end is seen, too.
     pub fn power_off(mut self) -> Result<()> {
         self.dut.power_off()?;

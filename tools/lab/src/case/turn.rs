@@ -68,7 +68,8 @@ fn outcome(fixture: &Fixture<'_>, case: &Case) -> Result<Outcome> {
 /// What a case that broke off left behind must not fail the next one: either the driver, loaded anew,
 /// still moves bytes, or this boot is over.
 pub(crate) fn recover(fixture: &Fixture<'_>) -> Result<()> {
-    fixture.pair.check()?;
+    // What failed may be the first sign of a CPU that stands still.
+    fixture.pair.check_hearts()?;
     fixture.reload([])?;
     for transfer in crate::transfer::smoke() {
         let works = fixture.transfer(&transfer);

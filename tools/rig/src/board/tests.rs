@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
+use super::trouble::BEAT_LIMIT;
 use super::*;
 use proto::Level;
 
@@ -105,6 +106,58 @@ fn a_cpu_that_stops_in_boot_is_a_stall_only_where_there_are_stalls() {
     // With a heart that beats, or another fault, it is the kernel's, always.
     assert!(!stall(&fault_of(true, STOPPED, true)));
     assert!(!stall(&fault_of(true, "BUG: unable to handle", false)));
+}
+
+#[test]
+fn a_cpu_that_takes_no_nmi_is_stopped_by_the_emulation() {
+    let end_of = |stalls, answer: &str, heard: Duration| {
+        let bench = bench(stalls);
+        last_heard(&bench.dut, heard);
+        bench
+            .dut
+            .console("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:");
+        bench
+            .dut
+            .console("rcu: \t1-...0: (1 GPs behind) idle=abcc/1/0x4000000000000000");
+        bench.dut.console(answer);
+        // The kernel waits for the answer, and so does the lab.
+        bench
+            .dut
+            .post(|seat| seat.console.age(Duration::from_secs(14)));
+        wait(&bench.far).unwrap_err()
+    };
+    let (nothing, answer) = (
+        "Sending NMI from CPU 0 to CPUs 1:",
+        "NMI backtrace for cpu 1",
+    );
+    let long = BEAT_LIMIT;
+    assert!(end_of(true, nothing, long).is_rig_stall());
+    for error in [
+        end_of(true, answer, long),
+        end_of(true, nothing, Duration::ZERO),
+        end_of(false, nothing, long),
+    ] {
+        assert!(matches!(error, Error::KernelFault { .. }), "{error}");
+    }
+}
+
+#[test]
+fn heartbeats_are_waited_for() {
+    let bench = bench(true);
+    let heart = bench.dut.clone();
+    let thread = std::thread::spawn(move || (0..3).for_each(|_| heart.beat()));
+    thread.join().unwrap();
+    let heart = bench.dut.clone();
+    let thread = std::thread::spawn(move || {
+        while heart.look(|seat| seat.beats) < 6 {
+            heart.beat();
+            std::thread::sleep(SHORT);
+        }
+    });
+    bench.dut.wait_beats(3).unwrap();
+    thread.join().unwrap();
+    last_heard(&bench.dut, BEAT_LIMIT * 2);
+    assert!(bench.dut.wait_beats(1).unwrap_err().is_rig_stall());
 }
 
 #[test]
