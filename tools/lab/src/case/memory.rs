@@ -18,7 +18,24 @@ pub(crate) const MEASURE: &str = "
     done
     sed -n '3,$p' /proc/slabinfo
     echo end of slabs
-    cat /proc/meminfo";
+    cat /proc/meminfo
+    awk '$1 == \"count:\" { pages += $2 } END { print \"PerCpuFree: \" 4 * pages \" kB\" }' /proc/zoneinfo";
+
+/// Whom memory belongs to, as a machine tells that has run [`MEASURE`]; what is left belongs to drivers'
+/// pages, and to nobody. (Free pages that a CPU keeps at hand are not in MemFree.)
+const OWNED: [&str; 11] = [
+    "MemFree",
+    "PerCpuFree",
+    "Buffers",
+    "Cached",
+    "AnonPages",
+    "SReclaimable",
+    "SUnreclaim",
+    "KernelStack",
+    "PageTables",
+    "VmallocUsed",
+    "Percpu",
+];
 
 /// What grows in steps of pages, and so shows what slabs do not. (PageTables does not belong here: it
 /// is that of the programs which happen to run.)
@@ -37,6 +54,36 @@ const LEAK: f64 = 0.75;
 pub(crate) struct Memory {
     objects: BTreeMap<String, u64>,
     kilobytes: BTreeMap<String, u64>,
+    unaccounted: u64,
+}
+
+/// What the kernel tells of its memory.
+pub(crate) struct Meminfo<'a>(BTreeMap<&'a str, u64>);
+
+impl<'a> Meminfo<'a> {
+    /// From the part of [`MEASURE`]'s text that is like `/proc/meminfo`.
+    pub(crate) fn parse(text: &'a str) -> Self {
+        let kilobytes = text.lines().filter_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            Some((name, value.trim().strip_suffix(" kB")?.parse().ok()?))
+        });
+        Self(kilobytes.collect())
+    }
+
+    /// The kilobytes of one kind.
+    pub(crate) fn of(&self, name: &str) -> Result<u64> {
+        let found = self.0.get(name).copied();
+        found.with_context(|| format!("the guest's /proc/meminfo has no {name}"))
+    }
+
+    /// Kilobytes in pages that nothing accounts for: those of drivers, and those that are lost.
+    pub(crate) fn unaccounted(&self) -> Result<u64> {
+        let mut owned = 0;
+        for name in OWNED {
+            owned += self.of(name)?;
+        }
+        Ok(self.of("MemTotal")?.saturating_sub(owned))
+    }
 }
 
 impl Memory {
@@ -47,8 +94,14 @@ impl Memory {
             let again = Self::once(machine)?;
             lower(&mut least.objects, &again.objects);
             lower(&mut least.kilobytes, &again.kilobytes);
+            least.unaccounted = least.unaccounted.min(again.unaccounted);
         }
         Ok(least)
+    }
+
+    /// Kilobytes in pages that nothing accounts for.
+    pub(crate) fn unaccounted(&self) -> u64 {
+        self.unaccounted
     }
 
     fn once(machine: &Machine) -> Result<Self> {
@@ -71,14 +124,15 @@ impl Memory {
                 .with_context(|| format!("not a line of slabinfo: {line}"))?;
             *objects.entry(class(name)).or_default() += count;
         }
-        let kilobytes = meminfo.lines().filter_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            let value = value.trim().strip_suffix(" kB")?.parse().ok()?;
-            PAGES.contains(&name).then(|| (name.to_owned(), value))
-        });
+        let meminfo = Meminfo::parse(meminfo);
+        let mut kilobytes = BTreeMap::new();
+        for name in PAGES {
+            kilobytes.insert(name.to_owned(), meminfo.of(name)?);
+        }
         Ok(Self {
             objects,
-            kilobytes: kilobytes.collect(),
+            kilobytes,
+            unaccounted: meminfo.unaccounted()?,
         })
     }
 
@@ -158,6 +212,15 @@ fn steady_growth(series: &[u64]) -> Option<f64> {
     Some((slopes[middle - 1] + upper) / 2.0)
 }
 
+/// Text as a machine gives it, with so much of each kind.
+#[cfg(test)]
+pub(crate) fn meminfo(total: u64, of: impl Fn(&str) -> u64) -> String {
+    let kinds = OWNED.iter().map(|&name| (name, of(name)));
+    let kinds = kinds.chain([("MemTotal", total)]);
+    let lines = kinds.map(|(name, kilobytes)| format!("{name}: {kilobytes} kB\n"));
+    lines.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,9 +231,25 @@ mod tests {
              kmalloc-rnd-01-512 300 9999 64 64 1 : tunables 0 0 0 : slabdata 1 1 0\n\
              kmalloc-rnd-12-512 30 9999 64 64 1 : tunables 0 0 0 : slabdata 1 1 0\n\
              dentry 500 600 192 21 1 : tunables 0 0 0 : slabdata 1 1 0\n\
-             end of slabs\nMemTotal: 1 kB\nVmallocUsed: {vmalloc} kB\n"
+             end of slabs\n{}",
+            meminfo(500_000, |name| if name == "VmallocUsed" {
+                vmalloc
+            } else {
+                1000
+            })
         );
         Memory::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn what_nothing_accounts_for_is_the_rest() {
+        let text = meminfo(50_000, |_| 1000);
+        assert_eq!(Meminfo::parse(&text).unaccounted().unwrap(), 39_000);
+        assert!(
+            Meminfo::parse("MemTotal: 50000 kB\n")
+                .unaccounted()
+                .is_err()
+        );
     }
 
     fn lost(objects: [u64; 5], vmalloc: [u64; 5]) -> Vec<String> {

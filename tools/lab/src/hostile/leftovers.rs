@@ -8,21 +8,7 @@ use anyhow::{Context as _, Result};
 use rig::{Machine, Program};
 
 use crate::case::fixture::PATIENCE;
-use crate::case::memory::MEASURE;
-
-/// Whom memory belongs to; what is left belongs to drivers' pages, and to nobody.
-const OWNED: [&str; 10] = [
-    "MemFree",
-    "Buffers",
-    "Cached",
-    "AnonPages",
-    "SReclaimable",
-    "SUnreclaim",
-    "KernelStack",
-    "PageTables",
-    "VmallocUsed",
-    "Percpu",
-];
+use crate::case::memory::{MEASURE, Meminfo};
 
 /// The cache of the kernel's areas of virtual memory, which it frees by the thousand and seldom:
 /// those of the stacks of ended programs fill it for long. What is mapped in them is looked at.
@@ -31,9 +17,8 @@ const LAZY: &str = "vmap_area";
 /// Objects that come and go with whatever else a guest does.
 const NOISE: u64 = 100;
 
-/// The same, of kilobytes in pages that nothing accounts for: what the allocator keeps at hand
-/// for each CPU.
-const NOISE_KB: u64 = 3000;
+/// The same, of kilobytes in pages that nothing accounts for.
+const NOISE_KB: u64 = 1000;
 
 /// Memory is freed late: sockets after an RCU grace period, closed connections when the peer has
 /// confirmed.
@@ -64,25 +49,11 @@ impl Leftovers {
             let (name, count) = (fields.next()?, fields.next()?.parse().ok()?);
             (name != LAZY).then(|| (name.to_owned(), count))
         });
-        let kilobytes: BTreeMap<&str, u64> = meminfo
-            .lines()
-            .filter_map(|line| {
-                let (name, value) = line.split_once(':')?;
-                Some((name, value.trim().strip_suffix(" kB")?.parse().ok()?))
-            })
-            .collect();
-        let of = |name| {
-            let found = kilobytes.get(name).copied();
-            found.with_context(|| format!("the guest's /proc/meminfo has no {name}"))
-        };
-        let mut owned = 0;
-        for name in OWNED {
-            owned += of(name)?;
-        }
+        let meminfo = Meminfo::parse(meminfo);
         Ok(Self {
             objects: objects.collect(),
-            pages: of("MemTotal")?.saturating_sub(owned),
-            mapped: of("VmallocUsed")?,
+            pages: meminfo.unaccounted()?,
+            mapped: meminfo.of("VmallocUsed")?,
         })
     }
 
@@ -127,25 +98,23 @@ impl Leftovers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::memory::meminfo;
 
     fn leftovers(objects: u64, free: u64) -> Leftovers {
         leftovers_with(objects, free, 1000)
     }
 
     fn leftovers_with(objects: u64, free: u64, mapped: u64) -> Leftovers {
-        let mut text = format!(
+        let kinds = meminfo(500_000, |name| match name {
+            "MemFree" => free,
+            "VmallocUsed" => mapped,
+            _ => 1000,
+        });
+        let text = format!(
             "skbuff_head_cache {objects} 9999 64 64 1 : tunables 0 0 0 : slabdata 1 1 0\n\
              vmap_area {mapped} 9999 64 64 1 : tunables 0 0 0 : slabdata 1 1 0\n\
-             end of slabs\nMemTotal: 500000 kB\n"
+             end of slabs\n{kinds}"
         );
-        for name in OWNED {
-            let value = match name {
-                "MemFree" => free,
-                "VmallocUsed" => mapped,
-                _ => 1000,
-            };
-            text += &format!("{name}: {value} kB\n");
-        }
         Leftovers::parse(&text).unwrap()
     }
 

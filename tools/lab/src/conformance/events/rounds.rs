@@ -8,9 +8,9 @@ use super::traffic::{Shape, Traffic};
 use crate::case::fixture::Fixture;
 use crate::case::memory::Memory;
 
-/// Kilobytes that the guest's free memory may shrink by in all rounds together: much less than one RX
-/// ring's buffers a round, of which the smallest number of rounds would show.
-const FREE_MAY_SHRINK: u64 = 3 * 1024;
+/// Kilobytes by which the pages that nothing accounts for may grow in all rounds together: as many as one RX
+/// ring's buffers, which are 128 pages. In rounds that leak nothing they change by up to 250.
+const PAGES_MAY_GROW: u64 = 512;
 
 /// Objects of a kind that may come and go with anything else that the guest does, a slab or two: only
 /// long runs show leaks of a few objects a round.
@@ -58,7 +58,6 @@ pub(super) fn rounds_with(
 pub(super) struct Left {
     memory: Memory,
     sockets: u64,
-    free: u64,
 }
 
 impl Left {
@@ -69,7 +68,6 @@ impl Left {
         let left = Self {
             memory: Memory::of(guest)?,
             sockets: number(guest, "/proc/net/sockstat", "sockets: used")?,
-            free: free_memory(guest)?,
         };
         fixture.reload([])?;
         Ok(left)
@@ -83,9 +81,12 @@ impl Left {
         if end.sockets > self.sockets {
             lost.push(format!("sockets: {}, then {}", self.sockets, end.sockets));
         }
-        let (first, half, last) = (self.free, middle.free, end.free);
-        if last + FREE_MAY_SHRINK < first && last < half && half < first {
-            lost.push(format!("free memory: {first}, then {half}, then {last} kB"));
+        let pages = [self, middle, end].map(|left| left.memory.unaccounted());
+        let [first, half, last] = pages;
+        if first + PAGES_MAY_GROW < last && first < half && half < last {
+            lost.push(format!(
+                "pages that nothing accounts for: {first}, then {half}, then {last} kB"
+            ));
         }
         ensure!(
             lost.is_empty(),
@@ -94,12 +95,6 @@ impl Left {
         );
         Ok(())
     }
-}
-
-/// Kilobytes that nothing uses, without what the kernel keeps only because it may.
-fn free_memory(guest: &Machine) -> Result<u64> {
-    guest.write("/proc/sys/vm/drop_caches", "3\n")?;
-    number(guest, "/proc/meminfo", "MemFree:")
 }
 
 /// The number that stands behind a name in a file of the kernel.
