@@ -12,6 +12,7 @@ mod faults;
 mod matrix;
 mod programs;
 mod run;
+mod sockmap;
 mod suites;
 
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("suites", suites::cases()),
         ("programs", programs::cases()),
         ("capture", capture::cases()),
+        ("sockmap", sockmap::cases()),
         ("events", events::cases()),
         ("faults", faults::cases()),
     ])

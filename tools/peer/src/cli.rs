@@ -330,6 +330,7 @@ mod tests {
                 mixed: true,
                 peek: true,
                 truncate: true,
+                sockmap: Some(0),
             },
             timeout: Duration::from_secs(7),
         };

@@ -43,6 +43,9 @@ pub struct Habits {
     /// to tell its real size.
     #[arg(long)]
     pub truncate: bool,
+    /// Put every receiver's socket into a BPF sockmap once so many bytes have come.
+    #[arg(long, value_name = "BYTES")]
+    pub sockmap: Option<u64>,
 }
 
 impl Habits {
@@ -59,6 +62,7 @@ impl Habits {
         let mut args: Vec<String> = on.map(|(_, name)| name.to_owned()).collect();
         args.extend(self.shrink.map(|bytes| format!("--shrink={bytes}")));
         args.extend(self.rcvlowat.map(|bytes| format!("--rcvlowat={bytes}")));
+        args.extend(self.sockmap.map(|bytes| format!("--sockmap={bytes}")));
         args
     }
 }

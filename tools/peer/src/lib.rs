@@ -26,6 +26,7 @@ pub mod report;
 pub mod run;
 pub mod send;
 pub mod socket;
+pub mod sockmap;
 pub mod tally;
 #[cfg(test)]
 mod tests;

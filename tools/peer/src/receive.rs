@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The receiving half of a connection.
 
+use std::os::fd::AsFd as _;
 use std::time::Instant;
 
 use nix::errno::Errno;
+use nix::poll::PollFlags;
 
 use crate::habits::await_full;
 use crate::pattern::Lane;
 use crate::plan::{Kind, Partner, Plan};
 use crate::progress::{Progress, Step};
 use crate::report::{Fault, Outcome};
-use crate::socket::{Received, Socket};
+use crate::socket::{Received, Socket, wait};
+use crate::sockmap::Sockmap;
 
 /// Receives the whole payload, to the end of the stream, and compares every byte with the lane.
 pub fn receive(
@@ -53,6 +56,8 @@ struct Receiver<'a> {
     expected: u64,
     plan: &'a Plan,
     outcome: Outcome,
+    /// What the socket was put into; it stays there as long as this lives.
+    sockmap: Option<Sockmap>,
 }
 
 impl<'a> Receiver<'a> {
@@ -62,6 +67,7 @@ impl<'a> Receiver<'a> {
             expected,
             plan,
             outcome: Outcome::default(),
+            sockmap: None,
         }
     }
 
@@ -75,12 +81,15 @@ impl<'a> Receiver<'a> {
                 Step::PeersEnd
             };
             progress.set(step, offset);
+            self.map(socket, offset)?;
             let asked = self.asked(buffer.len());
             match self.next(socket, &mut buffer[..asked]) {
                 Ok(Received { len: 0, .. }) => break,
                 Ok(received) => {
                     self.take(&buffer[..received.len], received)?;
-                    if self.plan.partner == Partner::Service && self.has_all() {
+                    // A source does not end, and in a sockmap an end is not seen.
+                    let endless = self.plan.partner == Partner::Service;
+                    if (endless || self.sockmap.is_some()) && self.has_all() {
                         break;
                     }
                 }
@@ -97,6 +106,30 @@ impl<'a> Receiver<'a> {
             return Err(Fault::Short { got, expected });
         }
         Ok(())
+    }
+
+    /// Puts the socket into a sockmap, once that is due, and waits from then on until there is something
+    /// to be received.
+    ///
+    /// A `recv()` that blocks on such a socket holds its lock meanwhile (`vsock_msg_wait_data()` in
+    /// net/vmw_vsock/vsock_bpf.c), for which the driver then waits, so that nothing comes.
+    fn map(&mut self, socket: &Socket, offset: u64) -> Result<(), Fault> {
+        let due = self.plan.habits.sockmap.is_some_and(|at| offset >= at);
+        if !due || self.expected == 0 {
+            return Ok(());
+        }
+        if self.sockmap.is_none() {
+            let map = Sockmap::with(socket);
+            self.sockmap = Some(map.map_err(|error| Fault::Sockmap(error.to_string()))?);
+        }
+        let deadline = Instant::now() + self.plan.timeout;
+        match wait(socket.as_fd(), PollFlags::POLLIN, deadline) {
+            Ok(_) => Ok(()),
+            Err(errno) => {
+                let doing = format!("waiting for byte {offset} of {}", self.expected);
+                Err(Fault::call(doing, errno))
+            }
+        }
     }
 
     /// Prepares the socket for what is asked of its reader.

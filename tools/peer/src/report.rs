@@ -97,6 +97,9 @@ pub enum Fault {
     /// A completion of a zero-copy send is wrong.
     #[error("MSG_ZEROCOPY: {0}")]
     Completion(String),
+    /// A socket was not taken into a map.
+    #[error("BPF sockmap: {0}")]
+    Sockmap(String),
 }
 
 impl Fault {
