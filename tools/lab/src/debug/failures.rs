@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use rig::GuestSetup;
 use vsock_peer::plan::Kind;
 
 use super::faults::Faults;
@@ -15,6 +16,10 @@ use crate::transfer::{Direction, Transfer, smoke};
 
 /// How long all allocations fail in the middle of a flood.
 const DROUGHT: Duration = Duration::from_secs(2);
+
+/// Rings that are filled by few allocations, each of which costs a probe, and a probe on a debug kernel a
+/// second.
+const RING: u16 = 16;
 
 /// Fails are spread by these intervals over what the driver allocates.
 const INTERVALS: [u32; 12] = [1, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31];
@@ -37,7 +42,8 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new(name, move |fixture| leaks::around(fixture, || run(fixture))).provokes(ANYTHING)
     };
     vec![
-        case("each allocation of the probe fails once", probe),
+        case("each allocation of the probe fails once", probe)
+            .setup(GuestSetup::default().ring(RING)),
         case(
             "allocations beneath the driver fail one by one under traffic, which stays exact",
             one_by_one,

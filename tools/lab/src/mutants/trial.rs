@@ -49,6 +49,7 @@ impl Trials<'_> {
     pub(super) fn run(&self, stalls: &mut Stalls) -> Result<Vec<Fate>> {
         let mut config = self.bench.rig_config(Some(self.honest));
         config.lab_root = true;
+        config.wire_options.extend(crate::hostile::services());
         // A mutant's unit tests are meant to fail, and leave the machine as it was.
         config.expected = Expected::new([r"\bnot ok \d+ "])?;
         let progress = &self.bench.progress;

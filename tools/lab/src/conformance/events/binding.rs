@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver and its device are parted and joined.
 
-use anyhow::{Context as _, Result};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use rig::{Program, RigKind};
+use vsock_peer::report::Line;
+use vsock_wire::hostile::report::Report;
 
 use super::blocked::Blocked;
 use super::rounds::{Left, rounds};
 use super::traffic::{Attempts, BULK, Shape};
 use crate::case::Case;
-use crate::case::fixture::Fixture;
+use crate::case::fixture::{Fixture, PATIENCE, until};
 
 /// The cases of this file.
 pub(super) fn cases() -> Vec<Case> {
@@ -27,6 +32,12 @@ pub(super) fn cases() -> Vec<Case> {
             blocked,
         ),
         Case::new(
+            "a socket that was reset takes nothing of its peer's any more, which is told",
+            nothing_more,
+        )
+        .only_on([RigKind::Wire])
+        .quick(),
+        Case::new(
             "unloaded and loaded again and again under a storm of attempts to connect",
             reload,
         ),
@@ -44,6 +55,44 @@ fn blocked(fixture: &Fixture<'_>) -> Result<()> {
         reset?;
     }
     Ok(())
+}
+
+/// What the device does that the socket is connected to, with the port in the place of PORT: it goes on
+/// after it was reset, as if it knew nothing of that.
+const UNKNOWING: &str = "
+    accept a at=PORT
+    wait reset within=60000
+    send a payload=100
+    wait a op=rst within=20000";
+
+/// The driver cannot tell the peer when the device is taken from it. The socket stays with its program,
+/// and with the addresses by which a packet is found to be for it.
+fn nothing_more(fixture: &Fixture<'_>) -> Result<()> {
+    const PORT: &str = "5000";
+    let (guest, device) = (fixture.guest(), fixture.device()?);
+    let wire = fixture.pair.wire().context("this rig has no wire")?;
+    let mut script = wire.run(guest.cid(), &UNKNOWING.replace("PORT", PORT))?;
+    let hold = Program::from(["vsock-peer", "hold", "--connect", PORT, "--read"]);
+    let mut hold = guest.spawn(hold)?;
+    hold.wait_line("a connection", PATIENCE, |line| {
+        let said = serde_json::from_str(line);
+        matches!(said, Ok(Line::Held { .. })).then_some(())
+    })?;
+    fixture.unbind(&device)?;
+    hold.wait_line("the connection's end", PATIENCE, |line| {
+        let said = serde_json::from_str(line);
+        matches!(said, Ok(Line::Ended { how, .. }) if how == "ECONNRESET").then_some(())
+    })?;
+    fixture.bind(&device)?;
+    let told = until("the end of the device's script", PATIENCE, || {
+        Ok(script.poll(Duration::from_millis(200))?)
+    })?;
+    let report: Report = serde_json::from_str(&told)?;
+    hold.kill()?;
+    match report.error {
+        None => Ok(()),
+        Some(error) => bail!("the device: {error}; it heard {:?}", report.answers),
+    }
 }
 
 fn unbind(fixture: &Fixture<'_>) -> Result<()> {
