@@ -181,7 +181,8 @@ fn two_messages_made_one_are_not_exact() {
 #[test]
 fn a_deadline_says_what_was_waited_for() {
     let plan = Plan {
-        timeout: Duration::from_millis(100),
+        // The worker has begun by then, on a busy machine as well.
+        timeout: Duration::from_secs(2),
         ..plan(Kind::Stream, Flow::Receive)
     };
     let (near, _far) = pair(plan.kind);
