@@ -67,6 +67,10 @@ fn batches(fixture: &Fixture<'_>) -> Result<()> {
         added.get("rx_fast_packets")? > 0,
         "no packet went the fast way: {shown}"
     );
+    ensure!(
+        added.get("rx_batch_end_idle")? > 0,
+        "no batch ended because nothing was left to be received: {shown}"
+    );
     let (batches, sizes) = (added.get("rx_batches")?, added.batches_from(1)?);
     ensure!(
         batches == sizes,

@@ -155,7 +155,8 @@ impl<'a> Trial<'a> {
         self.fixture.unload()?;
         self.put(&self.all.built[number])?;
         if let Err(error) = self.fixture.settle() {
-            fates.push(killed("the driver loads".into(), format!("{error:#}")));
+            let fate = killed("the driver loads".into(), format!("{error:#}"));
+            self.seal(name, fate, fates);
             return self.after();
         }
         for case in &suspect.cases {
@@ -170,11 +171,23 @@ impl<'a> Trial<'a> {
                     return Err(error.into());
                 }
             }
-            fates.push(killed(case.title(), why));
+            self.seal(name, killed(case.title(), why), fates);
             return self.after();
         }
-        fates.push(Fate::Alive);
+        self.seal(name, Fate::Alive, fates);
         self.after()
+    }
+
+    /// Adds a mutant's fate, and tells it: the table comes at the end, which is some time away.
+    fn seal(&self, name: &str, fate: Fate, fates: &mut Vec<Fate>) {
+        let told = match &fate {
+            Fate::Killed { by, took, .. } => {
+                format!("killed after {:.0} s by {by}", took.as_secs_f64())
+            }
+            Fate::Alive => "alive".into(),
+        };
+        self.all.bench.progress.say(format!("{name}: {told}"));
+        fates.push(fate);
     }
 
     /// What a case has to say against the driver that is loaded.
