@@ -8,6 +8,7 @@ pub struct GuestSetup {
     no_indirect: bool,
     no_seqpacket: bool,
     access_platform: bool,
+    native_hotplug: bool,
     ring: Option<u16>,
     kernel_options: Vec<String>,
 }
@@ -31,6 +32,13 @@ impl GuestSetup {
         self
     }
 
+    /// Its slots are its own kernel's affair, and not the firmware's, so that a device can be torn out of
+    /// one ([`crate::Machine::tear_out`]). The wire rig has such.
+    pub fn native_hotplug(mut self) -> Self {
+        self.native_hotplug = true;
+        self
+    }
+
     /// Its device has rings of this size, a power of two, instead of 128. The wire rig has such.
     pub fn ring(mut self, size: u16) -> Self {
         self.ring = Some(size);
@@ -41,6 +49,11 @@ impl GuestSetup {
     pub fn kernel_option(mut self, option: impl Into<String>) -> Self {
         self.kernel_options.push(option.into());
         self
+    }
+
+    /// Whether its slots are its kernel's affair.
+    pub(crate) fn has_native_hotplug(&self) -> bool {
+        self.native_hotplug
     }
 
     /// The size of its device's rings, if that is unusual.

@@ -7,6 +7,7 @@ mod boot;
 mod hotplug;
 mod kill;
 mod rounds;
+mod surprise;
 mod traffic;
 
 use crate::case::Case;
@@ -16,6 +17,7 @@ pub(crate) fn cases() -> Vec<Case> {
     [
         binding::cases(),
         hotplug::cases(),
+        surprise::cases(),
         kill::cases(),
         boot::cases(),
     ]

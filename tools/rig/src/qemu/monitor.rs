@@ -9,10 +9,13 @@ use qapi::qmp::{
 };
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// QEMU answers at once, unless its machine stands still.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// Between two questions.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection to the monitor of one virtual machine.
 pub struct Qmp {
@@ -51,9 +54,25 @@ impl Qmp {
         })
     }
 
-    /// Whose monitor it is.
-    pub(crate) fn machine(&self) -> &str {
-        &self.machine
+    /// Asks until the answer is yes.
+    pub(crate) fn wait(
+        &mut self,
+        what: String,
+        limit: Duration,
+        mut done: impl FnMut(&mut Self) -> Result<bool>,
+    ) -> Result<()> {
+        let started = Instant::now();
+        while !done(self)? {
+            if started.elapsed() > limit {
+                return Err(Error::TimedOut {
+                    machine: self.machine.clone(),
+                    what,
+                    after: limit,
+                });
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
     }
 
     /// The ids of the devices that were given one.

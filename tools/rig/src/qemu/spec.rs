@@ -141,8 +141,8 @@ impl Line {
         let memory = format!("memory-backend-memfd,id=memory,size={memory}M,share=on");
         self.add("-object", memory);
         for slot in 0..HOT_SLOTS {
-            let chassis = slot + 1;
-            let port = format!("pcie-root-port,id=slot{slot},chassis={chassis},slot={chassis}");
+            let (id, number) = (slot_id(slot), slot_number(slot));
+            let port = format!("pcie-root-port,id={id},chassis={number},slot={number}");
             self.add("-device", port);
         }
     }
@@ -165,6 +165,16 @@ impl Line {
             format!("virtserialport,bus=ports.0,chardev={id},name={name}"),
         );
     }
+}
+
+/// What QEMU calls a slot.
+pub(crate) fn slot_id(slot: u8) -> String {
+    format!("slot{slot}")
+}
+
+/// The number under which the guest finds it.
+pub(crate) fn slot_number(slot: u8) -> u8 {
+    slot + 1
 }
 
 fn shown(path: &Path) -> String {

@@ -3,17 +3,15 @@
 //! The vsock devices of a guest: the one that it boots with, and a second one to be plugged in.
 
 use super::monitor::Qmp;
-use super::spec::VmSpec;
+use super::spec::{self, VmSpec};
 use crate::error::{Error, Result};
 use crate::setup::GuestSetup;
 use qapi::qmp;
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A guest gives up its device when it has processed the request, which takes it a while.
 const UNPLUG_LIMIT: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The number of a socket device, from the virtio specification.
 const VIRTIO_ID: u32 = 19;
@@ -52,7 +50,7 @@ pub(crate) struct VsockDevices {
 }
 
 impl VsockDevice {
-    fn number(self) -> usize {
+    fn number(self) -> u8 {
         match self {
             VsockDevice::First => 0,
             VsockDevice::Second | VsockDevice::Crippled => 1,
@@ -115,15 +113,22 @@ impl VsockDevices {
     /// Unplugs a device and waits until the guest has given it up.
     pub(crate) fn unplug(&self, qmp: &mut Qmp, device: VsockDevice) -> Result<()> {
         qmp.execute(qmp::device_del { id: device.id() })?;
+        self.await_gone(qmp, device)
+    }
+
+    /// Waits until QEMU has no trace of a device any more.
+    pub(crate) fn await_gone(&self, qmp: &mut Qmp, device: VsockDevice) -> Result<()> {
         let what = format!("the guest to give up its device {}", device.id());
-        wait(qmp, what, |qmp| Ok(!qmp.devices()?.contains(&device.id())))?;
+        qmp.wait(what, UNPLUG_LIMIT, |qmp| {
+            Ok(!qmp.devices()?.contains(&device.id()))
+        })?;
         if self.backend.socket(device).is_none() {
             return Ok(());
         }
         // The device has left the tree, but QEMU frees it a little later, and until then it holds its
         // end of the character device.
         let what = format!("QEMU to let go of {}", device.port());
-        wait(qmp, what, |qmp| {
+        qmp.wait(what, UNPLUG_LIMIT, |qmp| {
             match qmp.execute(qmp::chardev_remove { id: device.port() }) {
                 Ok(_) => Ok(true),
                 Err(Error::Monitor { message, .. }) if message.ends_with("is busy") => Ok(false),
@@ -132,13 +137,25 @@ impl VsockDevices {
         })
     }
 
+    /// The number by which the guest knows the slot of PCI Express that a device sits in.
+    pub(crate) fn slot(&self, device: VsockDevice) -> Result<u8> {
+        match self.backend {
+            VsockBackend::Wire(_) => Ok(spec::slot_number(device.number())),
+            VsockBackend::Vhost(_) => Err(Error::Setup(
+                "vhost-vsock devices sit on the older PCI bus, which has no slots whose power can be \
+                 cut; the wire rig's have them"
+                    .into(),
+            )),
+        }
+    }
+
     /// The device's driver in QEMU, and the properties that say what it is and what serves it.
     fn device(&self, device: VsockDevice) -> (&'static str, Vec<(String, serde_json::Value)>) {
         let (driver, mut properties) = match &self.backend {
             VsockBackend::Wire(_) => wire_device(device, self.setup.ring_size()),
             VsockBackend::Vhost(cids) => (
                 "vhost-vsock-pci",
-                vec![("guest-cid", cids[device.number()].into())],
+                vec![("guest-cid", cids[usize::from(device.number())].into())],
             ),
         };
         if device != VsockDevice::Crippled {
@@ -155,7 +172,7 @@ impl VsockBackend {
     /// The bus that a device is plugged into.
     fn bus(&self, device: VsockDevice) -> String {
         match self {
-            VsockBackend::Wire(_) => format!("slot{}", device.number()),
+            VsockBackend::Wire(_) => spec::slot_id(device.number()),
             VsockBackend::Vhost(_) => "pci.0".into(),
         }
     }
@@ -163,7 +180,9 @@ impl VsockBackend {
     /// The socket that a device needs, if it is one of the wire's.
     fn socket(&self, device: VsockDevice) -> Option<String> {
         match self {
-            VsockBackend::Wire(sockets) => Some(sockets[device.number()].display().to_string()),
+            VsockBackend::Wire(sockets) => {
+                Some(sockets[usize::from(device.number())].display().to_string())
+            }
             VsockBackend::Vhost(_) => None,
         }
     }
@@ -190,20 +209,4 @@ fn wire_device(
         ("config_size", config.into()),
     ];
     ("vhost-user-test-device-pci", properties)
-}
-
-/// Asks QEMU until it says yes.
-fn wait(qmp: &mut Qmp, what: String, mut done: impl FnMut(&mut Qmp) -> Result<bool>) -> Result<()> {
-    let started = Instant::now();
-    while !done(qmp)? {
-        if started.elapsed() > UNPLUG_LIMIT {
-            return Err(Error::TimedOut {
-                machine: qmp.machine().into(),
-                what,
-                after: UNPLUG_LIMIT,
-            });
-        }
-        thread::sleep(PAUSE);
-    }
-    Ok(())
 }

@@ -151,6 +151,12 @@ fn start(
         cmdline: format!("{} {}", kernel.command_line(), setup.command_line()),
         options: Vec::new(),
     };
+    if setup.has_native_hotplug() {
+        spec.option(
+            "-global",
+            "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+        );
+    }
     let vsock = VsockDevices {
         backend: VsockBackend::Wire(guest.sockets(sockets)),
         setup,
