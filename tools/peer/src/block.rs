@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{Kind, Plan};
 use crate::report::{Fault, Line, print};
-use crate::socket::Socket;
+use crate::socket::{Listener, Socket};
 
 /// A call that blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
@@ -21,6 +21,8 @@ pub enum Blocking {
     Send,
     /// `connect()` to a peer that does not answer.
     Connect,
+    /// `accept()` of a connection that nobody makes.
+    Accept,
 }
 
 /// How a call came back.
@@ -36,7 +38,8 @@ pub struct Woken {
     pub ms: u64,
 }
 
-/// Makes one call that blocks, says when it is about to, and then how it came back.
+/// Makes one call that blocks, says when it is about to, and then how it came back. The address is that
+/// of the peer; of an accept, it is the own one, of which the port counts.
 pub fn block(call: Blocking, kind: Kind, cid: u32, port: u32) -> Result<(), Fault> {
     let plan = Plan::echo(kind, 1);
     let blocked = || print(&Line::Blocked(call));
@@ -62,6 +65,13 @@ pub fn block(call: Blocking, kind: Kind, cid: u32, port: u32) -> Result<(), Faul
             blocked();
             let begin = Instant::now();
             (begin, Socket::connect(&plan, cid, port).map(|_| 0))
+        }
+        Blocking::Accept => {
+            let listener = Listener::bind(&plan, port)
+                .map_err(|errno| Fault::call(format!("listening on port {port}"), errno))?;
+            blocked();
+            let begin = Instant::now();
+            (begin, listener.take().map(|_| 0))
         }
     };
     let ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);

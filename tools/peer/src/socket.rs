@@ -235,6 +235,11 @@ impl Listener {
     /// The next connection, in the order of connecting, or `ETIMEDOUT`.
     pub fn accept(&self, deadline: Instant) -> nix::Result<Socket> {
         wait(self.0.as_fd(), PollFlags::POLLIN, deadline)?;
+        self.take()
+    }
+
+    /// The next connection, however long it takes to come.
+    pub fn take(&self) -> nix::Result<Socket> {
         Ok(Socket(socket::accept4(&self.0, SockFlag::SOCK_CLOEXEC)?))
     }
 }

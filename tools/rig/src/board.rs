@@ -276,6 +276,15 @@ impl Seat {
         });
     }
 
+    /// Says that `job` may end without another machine being gone.
+    pub(crate) fn let_go(&self, job: JobId) {
+        self.post(|seat| {
+            if let Some(job) = seat.jobs.get_mut(&job) {
+                job.carries = None;
+            }
+        });
+    }
+
     /// Posts a line of the console.
     pub(crate) fn console(&self, line: &str) {
         self.post(|seat| seat.console.add(line, true));

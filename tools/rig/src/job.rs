@@ -157,6 +157,11 @@ impl Job {
         self.seat().carry(self.id, machine.clone());
     }
 
+    /// Says that it is that no longer.
+    pub(crate) fn lets_go(&self) {
+        self.seat().let_go(self.id);
+    }
+
     fn seat(&self) -> &Seat {
         self.link.seat()
     }

@@ -20,6 +20,7 @@ use crate::job::{Job, Output, Program};
 use crate::link::Link;
 use crate::qemu::{Qmp, VsockDevices};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ use std::time::Duration;
 pub struct Machine {
     link: Link,
     traits: Traits,
+    cid: AtomicU32,
     /// Neither this nor a terminal, if the machine is this one itself.
     monitor: Option<Mutex<Qmp>>,
     terminal: Option<Mutex<UnixStream>>,
@@ -38,6 +40,7 @@ pub struct Machine {
 /// What a rig knows of a machine from the start.
 #[derive(Debug)]
 pub(crate) struct Traits {
+    /// Its address in the beginning.
     pub(crate) cid: u32,
     /// What its image holds.
     pub(crate) manifest: Arc<Manifest>,
@@ -58,6 +61,7 @@ impl Machine {
     ) -> Self {
         Machine {
             link,
+            cid: AtomicU32::new(traits.cid),
             traits,
             monitor: monitor.map(Mutex::new),
             terminal: terminal.map(Mutex::new),
@@ -71,7 +75,12 @@ impl Machine {
 
     /// Its vsock address.
     pub fn cid(&self) -> u32 {
-        self.traits.cid
+        self.cid.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it has another one now.
+    pub(crate) fn set_cid(&self, cid: u32) {
+        self.cid.store(cid, Ordering::Relaxed);
     }
 
     /// Runs a program to its end; after `timeout` it is killed, and that is an error.

@@ -3,8 +3,9 @@
 //! The two machines of a rig that has booted.
 
 use crate::choose::RigKind;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::machine::Machine;
+use crate::rig::Carried;
 use crate::wire::Wire;
 use std::any::Any;
 
@@ -37,6 +38,7 @@ pub struct Pair {
     to_dut: ControlPath,
     to_far: ControlPath,
     wire: Option<Wire>,
+    carried: Option<Carried>,
     /// The processes that carry the machines; ended in this order when the pair is dropped.
     carriers: Vec<Box<dyn Any + Send>>,
 }
@@ -48,6 +50,8 @@ pub(crate) struct Parts {
     pub(crate) to_dut: ControlPath,
     pub(crate) to_far: ControlPath,
     pub(crate) wire: Option<Wire>,
+    /// The guest under test, where it is carried by the peer and can be moved.
+    pub(crate) carried: Option<Carried>,
     pub(crate) carriers: Vec<Box<dyn Any + Send>>,
 }
 
@@ -69,6 +73,7 @@ impl Pair {
             to_dut,
             to_far,
             wire,
+            carried,
             carriers,
         } = parts;
         Pair {
@@ -78,6 +83,7 @@ impl Pair {
             to_dut,
             to_far,
             wire,
+            carried,
             carriers,
         }
     }
@@ -118,6 +124,19 @@ impl Pair {
         self.wire.as_ref()
     }
 
+    /// Moves the guest under test to another QEMU, in which it has another CID: its state is saved to a
+    /// file, its QEMU ends, and another one begins from there. Programs of the guest are not asked. The
+    /// nested rig does it.
+    pub fn move_guest(&self, cid: u32) -> Result<()> {
+        let carried = self.carried.as_ref().ok_or_else(|| {
+            let kind = self.kind;
+            Error::Setup(format!(
+                "the {kind} rig cannot move its guest; take RIG=nested"
+            ))
+        })?;
+        carried.move_to(&self.dut, &self.far, cid)
+    }
+
     /// Fails if either machine is in trouble.
     pub fn check(&self) -> Result<()> {
         self.dut.check()
@@ -134,6 +153,7 @@ impl Pair {
     pub fn power_off(mut self) -> Result<()> {
         self.dut.power_off()?;
         self.far.power_off()?;
+        self.carried = None;
         self.carriers.clear();
         Ok(())
     }

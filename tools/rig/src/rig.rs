@@ -7,6 +7,8 @@ mod kvm;
 mod nested;
 mod wire;
 
+pub(crate) use nested::Carried;
+
 use crate::alone::Alone;
 use crate::checkout::RunDir;
 use crate::choose::{Accelerator, RigKind};

@@ -2,6 +2,7 @@
 //! The guest's vsock devices, and which driver each of them has.
 
 use anyhow::{Result, bail};
+use vsock_peer::report::Line;
 
 use super::fixture::{Fixture, PATIENCE, until};
 
@@ -47,6 +48,16 @@ impl Fixture<'_> {
     pub(crate) fn wait_bound(&self) -> Result<()> {
         let driver = self.subject.driver();
         self.wait_for_drivers("the driver to take the device", &[Some(driver.name())])
+    }
+
+    /// The CID that the guest has now.
+    pub(crate) fn shown_cid(&self) -> Result<u32> {
+        let output = self.guest().run(["vsock-peer", "cid"], PATIENCE)?;
+        let text = output.success()?.text();
+        match serde_json::from_str(&text) {
+            Ok(Line::Cid(cid)) => Ok(cid),
+            _ => bail!("the guest shows no CID: {text}"),
+        }
     }
 
     /// Name and driver of each vsock device, of which there is one type in the standard.

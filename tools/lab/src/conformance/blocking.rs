@@ -16,6 +16,10 @@ use crate::transfer::listening_port;
 /// emulated and loaded machine may find late.
 const SOON: Duration = Duration::from_secs(20);
 
+/// Milliseconds after which the kernel gives up to connect by itself, and what a loaded machine may
+/// take on top of that.
+pub(super) const GIVES_UP: u64 = 2000 + 4000;
+
 /// Has a machine take connections and do nothing with them; returns the port.
 pub(super) fn hold(machine: &Machine, options: &[&str]) -> Result<(Job, u32)> {
     let program = Program::from(["vsock-peer", "hold", "--listen=0", "--count=64"]);

@@ -6,6 +6,7 @@ mod blocked;
 mod boot;
 mod hotplug;
 mod kill;
+mod reset;
 mod rounds;
 mod surprise;
 mod traffic;
@@ -18,6 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
         binding::cases(),
         hotplug::cases(),
         surprise::cases(),
+        reset::cases(),
         kill::cases(),
         boot::cases(),
     ]

@@ -7,7 +7,7 @@ use qapi::Stream;
 use qapi::qmp::{
     ChardevBackend, ChardevCommon, ChardevSocket, QmpCommand, SocketAddressLegacy, chardev_add,
 };
-use std::io::BufReader;
+use std::io::{self, BufReader, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,8 +43,8 @@ impl Qmp {
     /// Runs a command of `qapi::qmp`.
     pub fn execute<C: QmpCommand + 'static>(&mut self, command: C) -> Result<C::Ok> {
         if !self.greeted {
-            let what = || format!("greet the monitor of {}", self.machine);
-            self.qmp.handshake().context(what)?;
+            self.greet()
+                .context(|| format!("greet the monitor of {}", self.machine))?;
             self.greeted = true;
         }
         self.qmp.execute(&command).map_err(|error| Error::Monitor {
@@ -52,6 +52,26 @@ impl Qmp {
             command: C::NAME.into(),
             message: error.to_string(),
         })
+    }
+
+    /// Says that the QEMU behind the port has ended, and that another one will take its place.
+    pub(crate) fn begin_anew(&mut self) {
+        self.greeted = false;
+    }
+
+    fn greet(&mut self) -> io::Result<()> {
+        loop {
+            match self.qmp.read_capabilities() {
+                Ok(_) => break,
+                // The last words of the QEMU before.
+                Err(error) if error.kind() == ErrorKind::InvalidData => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let ready = self
+            .qmp
+            .execute(&qapi::qmp::qmp_capabilities { enable: None });
+        ready.map(drop).map_err(Into::into)
     }
 
     /// Asks until the answer is yes.

@@ -85,6 +85,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         to_dut,
         to_far,
         wire: None,
+        carried: None,
         carriers: vec![Box::new(vm), Box::new(agent), Box::new(sockets)],
     })
 }

@@ -6,19 +6,23 @@
 //! The guest's QEMU runs in the host VM. Its character devices lead to ports of the host VM, and from
 //! there to the lab: the guest is reached without help from any program in between.
 
+mod carried;
+
+pub(crate) use carried::Carried;
+
 use super::Rig;
 use super::hosted::{self, SETUP_LIMIT};
-use crate::board::{BOOT_LIMIT, Board, Seat};
+use crate::board::{BOOT_LIMIT, Board};
 use crate::checkout::RunDir;
 use crate::choose::Accelerator;
 use crate::error::{Error, Result};
 use crate::fault::Expected;
 use crate::image::{Image, ImageSpec};
-use crate::job::{Job, Program};
 use crate::machine::{Machine, Traits};
 use crate::pair::Parts;
 use crate::progress::Step;
 use crate::qemu::{self, Backend, Chassis, Ports, Vm, VmSpec, VsockBackend, VsockDevices, Wiring};
+use crate::setup::GuestSetup;
 use crate::share;
 use crate::sockets::SocketDir;
 use std::collections::HashMap;
@@ -83,10 +87,10 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
     ready_host(&host)?;
 
     step.detail("booting the guest under the host VM's KVM");
-    let vsock = vsock_devices(rig);
+    let vsock = vsock_devices(&rig.config.setup, GUEST_CIDS[0]);
     let guest_traits = traits(GUEST_CIDS[0], &rig.image, Some(vsock));
     let dut = qemu::connect(&guest_seat, guest_connected, guest_traits)?;
-    let guest = start_guest(rig, &host, &guest_seat)?;
+    let carried = Carried::start(guest_spec(rig), guest_wiring(&host)?, &host, &guest_seat)?;
     // It can stall before its agent is up; no driver of ours is loaded then that could be to blame.
     guest_seat.await_heart();
     qemu::await_agent(&dut, BOOT_LIMIT)?;
@@ -98,12 +102,8 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         to_dut,
         to_far,
         wire: None,
-        carriers: vec![
-            Box::new(guest),
-            Box::new(vm),
-            Box::new(share),
-            Box::new(sockets),
-        ],
+        carried: Some(carried),
+        carriers: vec![Box::new(vm), Box::new(share), Box::new(sockets)],
     })
 }
 
@@ -137,10 +137,11 @@ fn ready_host(host: &Machine) -> Result<()> {
     Ok(())
 }
 
-fn start_guest(rig: &Rig, host: &Machine, seat: &Seat) -> Result<Job> {
+/// The guest with its first device under each address.
+fn guest_spec(rig: &Rig) -> impl Fn(u32) -> VmSpec + Send + use<> {
     let config = &rig.config;
     let inside = |path: &str| PathBuf::from(path.replacen("/guest", GUEST_FOLDER, 1));
-    let mut spec = VmSpec {
+    let bare = VmSpec {
         name: "dut".into(),
         chassis: Chassis::Private,
         accelerator: Accelerator::Kvm,
@@ -157,19 +158,19 @@ fn start_guest(rig: &Rig, host: &Machine, seat: &Seat) -> Result<Job> {
         ),
         options: Vec::new(),
     };
-    vsock_devices(rig).add_first(&mut spec);
-    hosted::add_network(&mut spec, FORWARDED_PORT);
-    let mut arguments = vec!["qemu-system-x86_64".to_owned()];
-    arguments.extend(spec.arguments(&guest_wiring(host)?));
-    let job = host.spawn(Program::from(arguments).root(host.lab_root()?))?;
-    job.carries(seat);
-    Ok(job)
+    let setup = config.setup.clone();
+    move |cid| {
+        let mut spec = bare.clone();
+        vsock_devices(&setup, cid).add_first(&mut spec);
+        hosted::add_network(&mut spec, FORWARDED_PORT);
+        spec
+    }
 }
 
-fn vsock_devices(rig: &Rig) -> VsockDevices {
+fn vsock_devices(setup: &GuestSetup, cid: u32) -> VsockDevices {
     VsockDevices {
-        backend: VsockBackend::Vhost(GUEST_CIDS),
-        setup: rig.config.setup.clone(),
+        backend: VsockBackend::Vhost([cid, GUEST_CIDS[1]]),
+        setup: setup.clone(),
     }
 }
 

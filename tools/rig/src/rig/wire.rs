@@ -83,6 +83,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
         to_dut: control(&DUT),
         to_far: control(&FAR),
         wire: Some(control_of_wire),
+        carried: None,
         // The wire ends last, because a guest whose device goes away has something to say of it.
         carriers: vec![
             Box::new(dut_vm),

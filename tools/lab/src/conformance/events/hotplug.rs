@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The device comes and goes.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use rig::{RigKind, VsockDevice};
-use vsock_peer::report::Line;
 
 use super::rounds::rounds_with;
 use super::traffic::{BULK, Traffic};
 use crate::case::Case;
-use crate::case::fixture::{Fixture, PATIENCE};
+use crate::case::fixture::Fixture;
 
 /// The cases of this file.
 pub(super) fn cases() -> Vec<Case> {
@@ -27,14 +26,14 @@ fn another_cid(fixture: &Fixture<'_>) -> Result<()> {
     guest.unplug(VsockDevice::First)?;
     guest.plug(VsockDevice::Second)?;
     fixture.wait_bound()?;
-    let cids = [guest.cid(), shown_cid(fixture)?];
+    let cids = [guest.cid(), fixture.shown_cid()?];
     guest.unplug(VsockDevice::Second)?;
     guest.plug(VsockDevice::First)?;
     fixture.wait_bound()?;
     ensure!(
-        shown_cid(fixture)? == guest.cid() && cids[0] != cids[1],
+        fixture.shown_cid()? == guest.cid() && cids[0] != cids[1],
         "the guest's two devices have the CIDs {cids:?}, and now it shows {}",
-        shown_cid(fixture)?
+        fixture.shown_cid()?
     );
     let exchange = |traffic: &Traffic<'_>, from, to| -> Result<()> {
         let before = traffic.seen()?;
@@ -49,14 +48,4 @@ fn another_cid(fixture: &Fixture<'_>) -> Result<()> {
         exchange(traffic, VsockDevice::First, VsockDevice::Second)?;
         exchange(traffic, VsockDevice::Second, VsockDevice::First)
     })
-}
-
-/// The CID that the guest has now.
-fn shown_cid(fixture: &Fixture<'_>) -> Result<u32> {
-    let output = fixture.guest().run(["vsock-peer", "cid"], PATIENCE)?;
-    let text = output.success()?.text();
-    match serde_json::from_str(&text) {
-        Ok(Line::Cid(cid)) => Ok(cid),
-        _ => bail!("the guest shows no CID: {text}"),
-    }
 }

@@ -7,11 +7,7 @@ use vsock_peer::block::Blocking;
 
 use crate::case::Case;
 use crate::case::fixture::Fixture;
-use crate::conformance::blocking::{block, woken};
-
-/// Milliseconds after which the kernel gives up to connect by itself, and what a loaded machine may
-/// take on top of that.
-const GIVES_UP: u64 = 2000 + 4000;
+use crate::conformance::blocking::{GIVES_UP, block, woken};
 
 /// The cases of this file.
 pub(super) fn cases() -> Vec<Case> {
