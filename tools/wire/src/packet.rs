@@ -28,6 +28,7 @@ pub struct Packet {
     delivered: usize,
     fragments: u32,
     origin: Option<Origin>,
+    of_host: bool,
     used_batch: Option<UsedBatch>,
 }
 
@@ -51,14 +52,24 @@ impl Packet {
             delivered: 0,
             fragments: 0,
             origin,
+            of_host: false,
             used_batch: None,
         }
     }
 
-    /// The same packet, its used entries published in this way instead of the
-    /// device's.
-    pub fn with_used_batch(self, used_batch: Option<UsedBatch>) -> Self {
-        Packet { used_batch, ..self }
+    /// A packet that the host makes, and which nobody has sent. Its used
+    /// entries are published in this way, if not in the device's.
+    pub fn of_host(header: Header, payload: Bytes, used_batch: Option<UsedBatch>) -> Self {
+        Packet {
+            of_host: true,
+            used_batch,
+            ..Packet::new(header, payload, None)
+        }
+    }
+
+    /// Whether the host made it.
+    pub fn is_of_host(&self) -> bool {
+        self.of_host
     }
 
     /// How to publish its used entries, if not as all others.

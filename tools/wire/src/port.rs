@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One guest's end of the wire.
 
+mod inbox;
 mod play;
-
-use std::collections::VecDeque;
 
 use crate::args::{PortSpec, UsedBatch};
 use crate::chain::{Buffer, read_packet};
@@ -14,6 +13,7 @@ use crate::service::host::{Heard, Host};
 use crate::service::spec::ServiceSpec;
 use crate::stats::{PortReport, PortStats};
 
+use inbox::Inbox;
 use play::Play;
 
 /// Packets taken from one guest before the others have their turn.
@@ -22,12 +22,6 @@ const COLLECT_PACKETS: usize = 64;
 const COLLECT_BYTES: usize = 512 * 1024;
 /// Buffers filled for one guest before the others have their turn.
 const DELIVER_BUFFERS: usize = 256;
-
-/// Packets of the host that may wait for one guest.
-const HOST_PACKETS: usize = 256;
-/// Packets without a chain that may wait for one guest: the last ones of
-/// guests that are gone.
-const MAX_ORPHANS: usize = 1024;
 
 /// The two queues of a guest that are the device's; the third, the event queue,
 /// never leaves QEMU. The discriminants are the queues' numbers.
@@ -50,11 +44,8 @@ pub struct Port {
     used_batch: UsedBatch,
     link: Option<Link>,
     host: Host,
-    /// Packets to the guest, oldest first. Bounded, because the chain that each
-    /// came from is held, and nobody can have more chains than its ring.
-    inbox: VecDeque<Packet>,
-    /// How many at the head of `inbox` are already counted as held.
-    counted_held: usize,
+    /// Packets to the guest.
+    inbox: Inbox,
     /// Chains of the guest's TX ring that are not given back yet.
     holding: usize,
     /// Chains that may be given back at the end of the round.
@@ -79,8 +70,7 @@ impl Port {
             used_batch,
             link: None,
             host: Host::new(services),
-            inbox: VecDeque::new(),
-            counted_held: 0,
+            inbox: Inbox::default(),
             holding: 0,
             done: Vec::new(),
             tx_work: false,
@@ -108,14 +98,10 @@ impl Port {
         self.tx_work && !deaf
     }
 
-    /// Whether packets wait for the guest, and it may have room for them.
+    /// Whether there are packets for the guest, and it may have room for them.
     pub fn has_rx_work(&self) -> bool {
-        !self.inbox.is_empty() && !self.rx_empty
-    }
-
-    /// Whether the host has packets for the guest, and they may wait here.
-    pub fn has_host_work(&self) -> bool {
-        self.host.has_output() && self.inbox.len() < HOST_PACKETS && !self.rx_empty && self.is_up()
+        let of_host = || self.host.has_output() && self.is_up();
+        !self.rx_empty && (!self.inbox.is_empty() || of_host())
     }
 
     /// Whether chains wait to be given back.
@@ -160,9 +146,9 @@ impl Port {
 
     /// Put a packet behind those that wait for the guest.
     pub fn push(&mut self, packet: Packet) {
-        self.inbox.push_back(packet);
+        self.inbox.push(packet);
         if self.rx_empty {
-            self.count_held();
+            self.stats.held += self.inbox.count_held();
         }
     }
 
@@ -171,44 +157,16 @@ impl Port {
         self.host.receive(packet)
     }
 
-    /// Put packets of the host behind those that wait for the guest, as many as
-    /// may wait. The host makes them only now, so that they are as many as the
-    /// guest can take, and their counters are fresh.
-    pub fn produce(&mut self) {
-        while self.inbox.len() < HOST_PACKETS {
-            let Some(packet) = self.host.next_packet() else {
-                return;
-            };
-            self.push(packet);
-        }
-    }
-
-    fn count_held(&mut self) {
-        self.stats.held += (self.inbox.len() - self.counted_held) as u64;
-        self.counted_held = self.inbox.len();
-    }
-
     /// Take back all packets that wait for the guest.
     pub fn take_inbox(&mut self) -> Vec<Packet> {
-        self.counted_held = 0;
-        self.inbox.drain(..).collect()
+        self.inbox.take()
     }
 
     /// The guest at `sender` takes its TX ring away: detach the packets that
     /// wait here from their chains, whose heads are added to `heads`. They wait
     /// on without, but not any number of them. Returns how many were dropped.
     pub fn orphan(&mut self, sender: PortId, heads: &mut Vec<u16>) -> u64 {
-        let before = self.inbox.len();
-        let mut orphans = 0;
-        self.inbox.retain_mut(|packet| {
-            if packet.origin().is_some_and(|origin| origin.port == sender) {
-                heads.extend(packet.take_origin().map(|origin| origin.head));
-            }
-            orphans += usize::from(packet.origin().is_none());
-            packet.origin().is_some() || orphans <= MAX_ORPHANS
-        });
-        self.counted_held = self.counted_held.min(self.inbox.len());
-        (before - self.inbox.len()) as u64
+        self.inbox.orphan(sender, heads)
     }
 
     /// Take packets off the TX ring, in their order, as many as a turn allows.
@@ -267,12 +225,12 @@ impl Port {
         Ok(true)
     }
 
-    /// Put waiting packets into the guest's RX buffers, as many as a turn
-    /// allows. The chains of those that are through are added to `finished`.
+    /// Put packets into the guest's RX buffers, as many as a turn allows: those
+    /// that wait, and the host's in between. The chains of those that are through are added to `finished`.
     pub fn deliver(&mut self, finished: &mut Vec<Origin>) -> Result<(), Broken> {
         let result = self.try_deliver(finished);
         if self.rx_empty {
-            self.count_held();
+            self.stats.held += self.inbox.count_held();
         }
         if result.is_err() {
             self.rx_broken = true;
@@ -293,7 +251,7 @@ impl Port {
         };
         round.silence()?;
         for _ in 0..DELIVER_BUFFERS {
-            let Some(packet) = self.inbox.front_mut() else {
+            let Some(packet) = self.inbox.next(&mut self.host) else {
                 break;
             };
             let Some(chain) = round.take()? else {
@@ -320,8 +278,7 @@ impl Port {
                 self.stats.fragments += u64::from(packet.fragments());
             }
             finished.extend(packet.origin());
-            self.inbox.pop_front();
-            self.counted_held = self.counted_held.saturating_sub(1);
+            self.inbox.pop();
         }
         Ok(())
     }

@@ -121,8 +121,7 @@ impl Wire {
         let (mut sent, mut finished) = (Vec::new(), Vec::new());
         let busy = |port: &Port| {
             let script = port.has_script_work();
-            let host = port.has_host_work();
-            script || host || port.has_tx_work() || port.has_rx_work() || port.has_done()
+            script || port.has_tx_work() || port.has_rx_work() || port.has_done()
         };
         for _ in 0..ROUNDS {
             if !self.ports.iter().any(busy) {
@@ -137,9 +136,6 @@ impl Wire {
             for id in self.ids() {
                 if self.port(id).has_script_work() && self.port(id).drive_script().is_err() {
                     self.refuse_waiting(id);
-                }
-                if self.port(id).has_host_work() {
-                    self.port(id).produce();
                 }
                 if self.port(id).has_rx_work() && self.port(id).deliver(&mut finished).is_err() {
                     self.refuse_waiting(id);

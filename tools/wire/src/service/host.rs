@@ -34,7 +34,7 @@ struct Entry {
     connection: Connection,
     /// Index into the services.
     service: usize,
-    /// It stands in line.
+    /// It stands in one of the lines.
     lined_up: bool,
 }
 
@@ -42,8 +42,11 @@ struct Entry {
 pub struct Host {
     services: Vec<ServiceStats>,
     connections: HashMap<Ports, Entry>,
-    /// The connections that are `lined_up`, because they may have packets for
-    /// the guest, in turn.
+    /// Connections that may have a packet for the guest, and had none the moment
+    /// before. Each has one before all others, so that who says a word now and
+    /// then does not wait for those that never end.
+    fresh: VecDeque<Ports>,
+    /// Connections that had more than that, in turn.
     line: VecDeque<Ports>,
     /// Packets that the first in line may still send in its turn.
     turn: usize,
@@ -55,6 +58,7 @@ impl Host {
         Host {
             services: specs.iter().cloned().map(ServiceStats::new).collect(),
             connections: HashMap::new(),
+            fresh: VecDeque::new(),
             line: VecDeque::new(),
             turn: BURST,
         }
@@ -63,7 +67,9 @@ impl Host {
     /// The guest is gone, and its connections with it.
     pub fn clear(&mut self) {
         self.connections.clear();
+        self.fresh.clear();
         self.line.clear();
+        self.turn = BURST;
     }
 
     /// Whether a packet is for a service.
@@ -126,7 +132,9 @@ impl Host {
             if self.line.front() == Some(&ports) {
                 self.turn = BURST;
             }
-            self.line.retain(|&other| other != ports);
+            for line in [&mut self.fresh, &mut self.line] {
+                line.retain(|&other| other != ports);
+            }
         }
     }
 
@@ -134,35 +142,42 @@ impl Host {
         if let Some(entry) = self.connections.get_mut(&ports) {
             if !entry.lined_up && entry.connection.has_output() {
                 entry.lined_up = true;
-                self.line.push_back(ports);
+                self.fresh.push_back(ports);
             }
         }
     }
 
     /// Whether there may be packets for the guest.
     pub fn has_output(&self) -> bool {
-        !self.line.is_empty()
+        !(self.fresh.is_empty() && self.line.is_empty())
     }
 
     /// The next packet for the guest.
     pub fn next_packet(&mut self) -> Option<Packet> {
         loop {
-            let &ports = self.line.front()?;
+            let fresh = self.fresh.pop_front();
+            let ports = fresh.or_else(|| self.line.front().copied())?;
             let entry = self.connections.get_mut(&ports)?;
             let stats = &mut self.services[entry.service];
             let used_batch = stats.spec().used_batch;
             let packet = entry.connection.next_packet(stats);
-            if packet.is_some() && self.turn > 1 {
+            let packet =
+                packet.map(|(header, payload)| Packet::of_host(header, payload, used_batch));
+            let has_more = entry.connection.has_output();
+            entry.lined_up = has_more;
+            if fresh.is_none() {
                 self.turn -= 1;
-            } else {
-                // Its turn is over; it may line up again at the end.
+                if has_more && self.turn > 0 {
+                    return packet;
+                }
                 self.turn = BURST;
-                entry.lined_up = false;
                 self.line.pop_front();
-                self.line_up(ports);
             }
-            if let Some((header, payload)) = packet {
-                return Some(Packet::new(header, payload, None).with_used_batch(used_batch));
+            if has_more {
+                self.line.push_back(ports);
+            }
+            if packet.is_some() {
+                return packet;
             }
         }
     }

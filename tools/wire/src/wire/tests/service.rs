@@ -23,11 +23,16 @@ impl Client {
     fn new(service: &str, kind: u16, buffer: u32) -> Self {
         let spec: ServiceSpec = service.parse().unwrap();
         let port = spec.port;
+        Self::with_services(&[spec], port, kind, buffer)
+    }
+
+    /// A client of the one at `port`.
+    fn with_services(services: &[ServiceSpec], port: u32, kind: u16, buffer: u32) -> Self {
         let ports = [PortSpec {
             cid: 3,
             socket: "/3".into(),
         }];
-        let mut wire = Wire::new(&ports, UsedBatch::On, &[spec]);
+        let mut wire = Wire::new(&ports, UsedBatch::On, services);
         let guest = Guest::new(&mut wire, 0);
         Client {
             wire,
@@ -291,6 +296,32 @@ fn connections_take_turns_and_end_with_their_driver() {
     client.guest.start(&mut client.wire);
     client.say(op::RW, 0, b"x");
     assert_eq!(client.outline(), [RESET]);
+}
+
+/// A guest whose ring is full of one connection's packets has those of another before any more of them.
+#[test]
+fn who_sends_much_does_not_stand_in_front_of_others() {
+    let services = ["source=7,size=1", "echo=8"].map(|spec| spec.parse().unwrap());
+    let mut client = Client::with_services(&services, 7, TYPE_STREAM, u32::MAX);
+    client.say(op::REQUEST, 0, b"");
+    client.port = 8;
+    client.say(op::REQUEST, 0, b"");
+    for _ in 0..20 {
+        client.guest.fill(64);
+        client.guest.kick(&mut client.wire, Side::Rx);
+        client.guest.receive();
+        client.say(op::RW, 0, b"x");
+        client.guest.fill(64);
+        client.guest.kick(&mut client.wire, Side::Rx);
+        let ports: Vec<u32> = client
+            .guest
+            .receive()
+            .iter()
+            .map(|p| p.header.src_port.get())
+            .collect();
+        assert!(ports[..2].contains(&8), "{ports:?}");
+        assert_eq!(ports.len(), usize::from(RING));
+    }
 }
 
 #[test]
