@@ -23,6 +23,7 @@ use rig::{Rig, RigKind, Stalls};
 use crate::case::fixture::Subject;
 use crate::case::tap::Tap;
 use crate::case::{Case, boots, table};
+use crate::services;
 use crate::workbench::Workbench;
 use run::Runner;
 
@@ -131,7 +132,7 @@ pub(crate) fn check(options: &Options) -> Result<bool> {
             let mut config = workbench.rig_config(module.as_deref());
             config.lab_root = true;
             config.setup = boot[0].setup.clone();
-            config.wire_options.extend(crate::hostile::services());
+            config.wire_options.extend(services::options());
             let rig = Rig::open(kind, config, &workbench.run, &workbench.progress)?;
             let mut runner = Runner {
                 tap: &mut tap,

@@ -24,6 +24,7 @@ use rig::{Rig, RigKind, Stalls};
 use crate::case::fixture::Length;
 use crate::case::tap::Tap;
 use crate::case::{Case, boots, table};
+use crate::services;
 use crate::workbench::Workbench;
 pub(crate) use matrix::Matrix;
 pub(crate) use run::Runner;
@@ -137,6 +138,7 @@ pub(crate) fn conformance(options: &Options) -> Result<bool> {
         for boot in boots {
             let mut config = workbench.rig_config(Some(&module));
             config.lab_root = true;
+            config.wire_options.extend(services::options());
             config.setup = boot[0].setup.clone();
             let rig = Rig::open(kind, config, &workbench.run, &workbench.progress)?;
             let mut runner = Runner {

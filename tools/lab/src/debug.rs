@@ -18,6 +18,7 @@ use crate::case::fixture::Length;
 use crate::case::tap::Tap;
 use crate::case::{Case, boots, table};
 use crate::conformance::{Matrix, Runner};
+use crate::services;
 use crate::workbench::Workbench;
 
 /// What to run.
@@ -91,7 +92,7 @@ pub(crate) fn check_debug(options: &Options) -> Result<bool> {
         let mut config = bench.rig_config(Some(&module));
         config.lab_root = true;
         config.far_kernel = Some(far_kernel.clone());
-        config.wire_options.extend(crate::hostile::services());
+        config.wire_options.extend(services::options());
         config.setup = boot[0].setup.clone();
         config.expected = Expected::new(KERNELS_OWN)?;
         let rig = Rig::open(RigKind::Wire, config, &bench.run, &bench.progress)?;

@@ -21,8 +21,8 @@ use anyhow::{Result, ensure};
 use regex::Regex;
 use rig::{Rig, RigKind, Stalls};
 
+use crate::services;
 use crate::workbench::Workbench;
-pub(crate) use honest::services;
 use script::Scripted;
 
 /// What to run.
@@ -70,7 +70,7 @@ pub(crate) fn hostile(options: &Options) -> Result<bool> {
         None => workbench.module()?,
     };
     let mut config = workbench.rig_config(Some(&module));
-    config.wire_options.extend(services());
+    config.wire_options.extend(services::options());
     let kind = RigKind::GuestBound;
     let rig = Rig::open(kind, config, &workbench.run, &workbench.progress)?;
     let mut stalls = Stalls::default();

@@ -13,6 +13,7 @@ mod debug;
 mod demo;
 mod hostile;
 mod mutants;
+mod services;
 mod shell;
 mod transfer;
 mod used_batch;

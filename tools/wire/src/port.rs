@@ -226,7 +226,8 @@ impl Port {
     }
 
     /// Put packets into the guest's RX buffers, as many as a turn allows: those
-    /// that wait, and the host's in between. The chains of those that are through are added to `finished`.
+    /// that wait, and the host's in between. The chains of those that are through
+    /// are added to `finished`.
     pub fn deliver(&mut self, finished: &mut Vec<Origin>) -> Result<(), Broken> {
         let result = self.try_deliver(finished);
         if self.rx_empty {

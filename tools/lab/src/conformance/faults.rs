@@ -3,6 +3,7 @@
 
 mod connecting;
 mod credit;
+mod device;
 mod ending;
 mod fairness;
 mod messages;

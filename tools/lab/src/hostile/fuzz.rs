@@ -14,9 +14,10 @@ use rig::{Alone, Rig, RigKind, Stalls, Step as Shown};
 use vsock_wire::hostile::script::{Script, Step};
 
 use super::script::{EXTENSION, Scripted};
+use super::shrink;
 use super::stage::Stage;
-use super::{services, shrink};
 use crate::case::fixture::Subject;
+use crate::services;
 use crate::workbench::Workbench;
 
 /// What surrounds the bursts: connections that are made anew whenever they end, one of which nobody
@@ -78,7 +79,7 @@ pub(crate) fn fuzz(options: &Options) -> Result<bool> {
         None => workbench.module()?,
     };
     let mut config = workbench.rig_config(Some(&module));
-    config.wire_options.extend(services());
+    config.wire_options.extend(services::options());
     let rig = Rig::open(
         RigKind::GuestBound,
         config,

@@ -12,6 +12,7 @@ use crate::case::Case;
 use crate::case::fixture::{Fixture, Length, Subject};
 use crate::case::tap::Verdict;
 use crate::case::turn;
+use crate::services;
 use crate::workbench::Workbench;
 
 /// What came of a mutant.
@@ -49,7 +50,7 @@ impl Trials<'_> {
     pub(super) fn run(&self, stalls: &mut Stalls) -> Result<Vec<Fate>> {
         let mut config = self.bench.rig_config(Some(self.honest));
         config.lab_root = true;
-        config.wire_options.extend(crate::hostile::services());
+        config.wire_options.extend(services::options());
         // A mutant's unit tests are meant to fail, and leave the machine as it was.
         config.expected = Expected::new([r"\bnot ok \d+ "])?;
         let progress = &self.bench.progress;

@@ -298,7 +298,8 @@ fn connections_take_turns_and_end_with_their_driver() {
     assert_eq!(client.outline(), [RESET]);
 }
 
-/// A guest whose ring is full of one connection's packets has those of another before any more of them.
+/// A guest whose ring is full of one connection's packets gets those of another
+/// before any more of them.
 #[test]
 fn who_sends_much_does_not_stand_in_front_of_others() {
     let services = ["source=7,size=1", "echo=8"].map(|spec| spec.parse().unwrap());

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The guest's device, which is the wire's: what it counts.
+
+use anyhow::{Context as _, Result};
+use rig::Wire;
+use serde_json::Value;
+
+use crate::case::fixture::Fixture;
+
+/// The wire at the side of the guest under test.
+#[derive(Clone, Copy)]
+pub(super) struct Device<'a> {
+    wire: &'a Wire,
+    cid: u32,
+}
+
+impl<'a> Device<'a> {
+    /// That of the guest under test.
+    pub(super) fn of(fixture: &Fixture<'a>) -> Result<Self> {
+        Ok(Self {
+            wire: fixture.pair.wire().context("this rig has no wire")?,
+            cid: fixture.guest().cid(),
+        })
+    }
+
+    /// What it has counted.
+    pub(super) fn counts(&self) -> Result<Counts> {
+        let all: Value = serde_json::from_str(&self.wire.stats()?)?;
+        let port = entry(&all["ports"], "cid", self.cid);
+        let port = port.with_context(|| format!("the wire has no such port: {all}"))?;
+        Ok(Counts(port.clone()))
+    }
+}
+
+/// What the device has counted for the guest up to a moment.
+pub(super) struct Counts(Value);
+
+impl Counts {
+    /// Packets with payload that the service at a port has sent.
+    pub(super) fn sent_by(&self, port: u32) -> Result<u64> {
+        let service = entry(&self.0["services"], "port", port);
+        self.number(service.map_or(&Value::Null, |service| &service["packets_out"]))
+    }
+
+    fn number(&self, value: &Value) -> Result<u64> {
+        let number = value.as_u64();
+        number.with_context(|| format!("the wire did not count that: {}", self.0))
+    }
+}
+
+fn entry<'a>(list: &'a Value, key: &str, number: u32) -> Option<&'a Value> {
+    let mut entries = list.as_array()?.iter();
+    entries.find(|entry| entry[key] == number)
+}
