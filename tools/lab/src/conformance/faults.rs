@@ -8,6 +8,7 @@ mod ending;
 mod fairness;
 mod messages;
 mod order;
+mod replies;
 
 use crate::case::Case;
 
@@ -18,6 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ending::cases(),
         connecting::cases(),
         fairness::cases(),
+        replies::cases(),
         messages::cases(),
         order::cases(),
     ]

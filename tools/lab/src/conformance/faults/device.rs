@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The guest's device, which is the wire's: what it counts.
+//! The guest's device, which is the wire's: what it is told to do, and what it counts.
 
 use anyhow::{Context as _, Result};
-use rig::Wire;
+use rig::{Script, Wire};
 use serde_json::Value;
 
 use crate::case::fixture::Fixture;
@@ -23,6 +23,11 @@ impl<'a> Device<'a> {
         })
     }
 
+    /// Has it do what a script says, until that is over or dropped.
+    pub(super) fn run(&self, script: &str) -> Result<Script> {
+        Ok(self.wire.run(self.cid, script)?)
+    }
+
     /// What it has counted.
     pub(super) fn counts(&self) -> Result<Counts> {
         let all: Value = serde_json::from_str(&self.wire.stats()?)?;
@@ -36,6 +41,11 @@ impl<'a> Device<'a> {
 pub(super) struct Counts(Value);
 
 impl Counts {
+    /// Buffers of the guest that it has filled.
+    pub(super) fn filled(&self) -> Result<u64> {
+        self.number(&self.0["rx_queue"]["used"])
+    }
+
     /// Packets with payload that the service at a port has sent.
     pub(super) fn sent_by(&self, port: u32) -> Result<u64> {
         let service = entry(&self.0["services"], "port", port);
