@@ -13,6 +13,9 @@
 //! wait a op=rst
 //! ```
 //!
+//! Where there is no driver yet, the first buffers of the one that comes are used as soon
+//! as they are there, before it has told of them.
+//!
 //! # Steps
 //!
 //! - `accept NAME at=PORT [answer=no] [within=MS]`: wait for a connection to the

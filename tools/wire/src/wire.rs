@@ -102,6 +102,12 @@ impl Wire {
         self.port(id).tick(now);
     }
 
+    /// Whether a script has to be told the time more often, because it watches for a driver's first
+    /// buffers.
+    pub fn is_watching(&self, id: PortId) -> bool {
+        self.ports[id.0].is_watching()
+    }
+
     /// End a script, whether it is over or not.
     pub fn end_script(&mut self, id: PortId) -> ScriptReport {
         self.port(id).end_script().unwrap_or_default()

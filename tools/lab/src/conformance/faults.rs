@@ -4,6 +4,7 @@
 mod connecting;
 mod credit;
 mod device;
+mod early;
 mod ending;
 mod fairness;
 mod messages;
@@ -20,6 +21,7 @@ pub(crate) fn cases() -> Vec<Case> {
         connecting::cases(),
         fairness::cases(),
         replies::cases(),
+        early::cases(),
         messages::cases(),
         order::cases(),
     ]

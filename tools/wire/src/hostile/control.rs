@@ -25,6 +25,9 @@ use crate::wire::Wire;
 /// How often a script is told the time.
 const TICK: Duration = Duration::from_millis(10);
 
+/// How often it is told while it watches for a driver's first buffers.
+const WATCH: Duration = Duration::from_micros(20);
+
 /// The longest script that is taken.
 const MAX_SCRIPT: u64 = 64 << 20;
 
@@ -116,7 +119,11 @@ pub fn run(
     begun();
     work(wire);
     loop {
-        let over = ended.recv_timeout(TICK).is_ok();
+        let pause = match lock(wire).is_watching(id) {
+            true => WATCH,
+            false => TICK,
+        };
+        let over = ended.recv_timeout(pause).is_ok();
         lock(wire).tick(id, Instant::now());
         work(wire);
         if over || aborted() {

@@ -57,6 +57,8 @@ pub struct Engine {
     waiting: Option<Waiting>,
     /// Since when there has been no queue to work on.
     driverless: Option<Instant>,
+    /// What had been sent when there last was none.
+    sent_before: Option<u64>,
     syncs: u32,
     was_reset: bool,
     tx_interrupts: u64,
@@ -115,6 +117,7 @@ impl Engine {
             last_id: 0,
             waiting: None,
             driverless: None,
+            sent_before: None,
             syncs: 0,
             was_reset: false,
             tx_interrupts: 0,
@@ -153,7 +156,13 @@ impl Engine {
     pub fn tick(&mut self, now: Instant) {
         self.now = Some(now);
         let waited = self.waiting.as_ref().is_some_and(|wait| wait.until <= now);
-        self.ready |= waited || self.driverless.is_some();
+        self.ready |= waited || self.is_watching();
+    }
+
+    /// Whether a driver is yet to come, or has been sent nothing: its first buffers are looked for
+    /// from moment to moment, so that they are used before it has told of them.
+    pub fn is_watching(&self) -> bool {
+        !self.ended && self.sent_before == Some(self.report.sent)
     }
 
     /// What came of it, if it is over.
@@ -290,6 +299,7 @@ impl Engine {
     fn wait_for_driver(&mut self, now: Instant) {
         let reset = matches!(self.current(), Some(Op::Do(Step::Wait(Wait::Reset { .. }))));
         let since = *self.driverless.get_or_insert(now);
+        self.sent_before = Some(self.report.sent);
         if reset && std::mem::take(&mut self.was_reset) {
             self.done();
             self.ready = true;

@@ -18,6 +18,8 @@ pub struct Report {
     pub publications: u64,
     /// How long it ran.
     pub seconds: f64,
+    /// Seconds for which it waited for packets of the guest at the longest.
+    pub slowest: f64,
     /// What the guest sent, by connection and operation. What belongs to no
     /// connection stands under [`OTHERS`].
     pub answers: BTreeMap<String, Answers>,

@@ -27,6 +27,12 @@ impl Port {
         work && self.link.is_some() && !self.rx_broken
     }
 
+    /// Whether a script watches for a driver's first buffers.
+    pub fn is_watching(&self) -> bool {
+        let play = self.play.as_ref();
+        play.is_some_and(|play| play.engine.is_watching())
+    }
+
     /// Begin to do what a script says; `ended` is told when that is over.
     pub fn start_script(&mut self, engine: Engine, ended: SyncSender<()>) -> anyhow::Result<()> {
         anyhow::ensure!(

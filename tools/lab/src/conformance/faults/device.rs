@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The guest's device, which is the wire's: what it is told to do, and what it counts.
 
-use anyhow::{Context as _, Result};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
 use rig::{Script, Wire};
 use serde_json::Value;
+use vsock_wire::hostile::report::Report;
 
 use crate::case::fixture::Fixture;
 
@@ -61,4 +64,20 @@ impl Counts {
 fn entry<'a>(list: &'a Value, key: &str, number: u32) -> Option<&'a Value> {
     let mut entries = list.as_array()?.iter();
     entries.find(|entry| entry[key] == number)
+}
+
+/// Waits for a script's end, which has to be its own.
+pub(super) fn finish(mut script: Script, patience: Duration) -> Result<Report> {
+    let deadline = Instant::now() + patience;
+    loop {
+        if let Some(answer) = script.poll(Duration::from_millis(200))? {
+            let report: Report = serde_json::from_str(&answer)?;
+            let error = report.error.as_deref();
+            ensure!(error.is_none(), "{}", error.unwrap_or_default());
+            return Ok(report);
+        }
+        if Instant::now() > deadline {
+            bail!("the script is not over after {} s", patience.as_secs());
+        }
+    }
 }

@@ -36,6 +36,14 @@ impl Engine {
         Go::Failed(format!("waited {waited:.1} s in vain for {}", what()))
     }
 
+    /// What the guest had to do has been done.
+    fn has_waited(&mut self, now: Instant) {
+        if let Some(waiting) = &self.waiting {
+            let waited = (now - waiting.since).as_secs_f64();
+            self.report.slowest = self.report.slowest.max(waited);
+        }
+    }
+
     /// The oldest packet of this kind that the guest sent.
     pub(super) fn take_heard(&mut self, wanted: impl Fn(&Header) -> bool) -> Option<Header> {
         let at = self.heard.iter().position(wanted)?;
@@ -83,6 +91,7 @@ impl Engine {
                 let new = (before - self.heard.len()) as u64;
                 self.wait_from(now, Duration::ZERO).got += new;
                 if left == 0 {
+                    self.has_waited(now);
                     return Go::On;
                 }
                 self.block(now, *within, || {
@@ -117,7 +126,10 @@ impl Engine {
         let name = partner.name.clone();
         let answer = self.take_heard(|header| partner.owns(header));
         Ok(match answer.map(|header| header.op.get()) {
-            Some(op::RESPONSE) => Go::On,
+            Some(op::RESPONSE) => {
+                self.has_waited(now);
+                Go::On
+            }
             Some(other) => Go::Failed(format!(
                 "the guest answered the request of {name} with {}",
                 op_name(other)

@@ -314,6 +314,31 @@ fn bursts_repeat_with_their_seed() {
 }
 
 #[test]
+fn a_drivers_first_buffers_are_used_before_it_tells_of_them() {
+    let mut stage = Stage::new("send");
+    assert!(!stage.wire.is_watching(PortId(0)), "the driver was there");
+    stage.guest.stop(&mut stage.wire);
+    stage.guest.start(&mut stage.wire);
+    assert!(stage.wire.is_watching(PortId(0)));
+    stage.guest.post(100);
+    assert!(!stage.guest.has_used(Side::Rx));
+    stage.tick(1);
+    assert!(stage.guest.has_used(Side::Rx));
+    assert!(!stage.wire.is_watching(PortId(0)));
+    stage.end();
+}
+
+#[test]
+fn the_longest_wait_for_the_guest_is_told() {
+    let mut stage = Stage::new("wait op=rst\nwait ms=50");
+    stage.tick(30);
+    stage.say(5000, op::RST, b"");
+    stage.tick(200);
+    let slowest = stage.end().slowest;
+    assert!((0.03..0.2).contains(&slowest), "{slowest}");
+}
+
+#[test]
 fn one_script_at_a_time() {
     let mut stage = Stage::new("wait ms=1000");
     let other = stage.wire.start_script(PortId(0), Script::default());
