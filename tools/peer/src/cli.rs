@@ -3,6 +3,7 @@
 
 mod churn;
 mod hold;
+mod pledge;
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use self::churn::ChurnOptions;
 pub use self::hold::Hold;
+pub use self::pledge::Pledge;
 use crate::block::Blocking;
 use crate::churn::Churn;
 use crate::habits::Habits;
@@ -53,6 +55,8 @@ enum Command {
         #[arg(long = "type", value_enum, default_value = "stream")]
         kind: Kind,
     },
+    /// Send with MSG_ZEROCOPY, and tell of the completions until the standard input ends.
+    Pledge(Pledge),
     /// Make connections again and again, with traffic both ways, until the standard input ends.
     Churn {
         #[command(subcommand)]
@@ -208,6 +212,8 @@ pub enum Request {
         /// The socket type.
         kind: Kind,
     },
+    /// Zero-copy sends that are completed late.
+    Pledge(Pledge),
     /// Connections that are made again and again.
     Churn(Churn, Place),
     /// One end of a transfer.
@@ -232,6 +238,7 @@ impl Options {
                 port,
                 kind,
             },
+            Command::Pledge(pledge) => Request::Pledge(pledge.clone()),
             Command::Churn { role } => Request::Churn(role.options().churn(), role.place()),
             Command::Transfer(role) => Request::Transfer(role.plan(), role.place()),
         }

@@ -20,6 +20,7 @@ pub mod latency;
 pub mod pattern;
 pub mod ping;
 pub mod plan;
+pub mod pledge;
 pub mod progress;
 pub mod receive;
 pub mod report;

@@ -17,6 +17,7 @@ use vsock_peer::cli::{self, Options, Place, Request};
 use vsock_peer::echo::serve;
 use vsock_peer::hold;
 use vsock_peer::plan::{Kind, Plan};
+use vsock_peer::pledge::pledge;
 use vsock_peer::report::{Fault, Line, print};
 use vsock_peer::run::run;
 
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
             port,
             kind,
         } => ended(block(call, kind, cid, port).map(|()| true)),
+        Request::Pledge(request) => ended(pledge(&request).map(|()| true)),
         Request::Churn(plan, place) => ended(churn(&plan, place, listening)),
     }
 }

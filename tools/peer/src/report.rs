@@ -12,6 +12,7 @@ use crate::block::{Blocking, Woken};
 use crate::latency::{Latency, Times};
 use crate::pattern::Difference;
 use crate::plan::Plan;
+use crate::pledge::Pledged;
 use crate::tally::Tally;
 use crate::usage::Usage;
 use crate::zerocopy::Completions;
@@ -45,6 +46,8 @@ pub enum Line {
     Blocked(Blocking),
     /// How it came back.
     Woken(Woken),
+    /// What became of zero-copy sends up to now.
+    Pledged(Pledged),
     /// The last: what was moved, and what went wrong.
     Report(Box<Report>),
 }

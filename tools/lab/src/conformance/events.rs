@@ -12,6 +12,7 @@ mod surprise;
 mod traffic;
 
 use crate::case::Case;
+pub(super) use rounds::Left;
 
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {

@@ -10,6 +10,7 @@ mod fairness;
 mod messages;
 mod order;
 mod replies;
+mod zerocopy;
 
 use crate::case::Case;
 
@@ -22,6 +23,7 @@ pub(crate) fn cases() -> Vec<Case> {
         fairness::cases(),
         replies::cases(),
         early::cases(),
+        zerocopy::cases(),
         messages::cases(),
         order::cases(),
     ]

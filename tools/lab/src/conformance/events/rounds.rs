@@ -55,14 +55,14 @@ pub(super) fn rounds_with(
 }
 
 /// What is in use with the driver unloaded.
-pub(super) struct Left {
+pub(in crate::conformance) struct Left {
     memory: Memory,
     sockets: u64,
 }
 
 impl Left {
     /// Looks, and loads the driver again.
-    pub(super) fn behind(fixture: &Fixture<'_>) -> Result<Self> {
+    pub(in crate::conformance) fn behind(fixture: &Fixture<'_>) -> Result<Self> {
         let guest = fixture.guest();
         fixture.unload()?;
         let left = Self {
@@ -75,7 +75,12 @@ impl Left {
 
     /// Fails if something grew steadily from one look to the next, of which each two have so many
     /// rounds between them.
-    pub(super) fn compare(&self, middle: &Self, end: &Self, rounds: usize) -> Result<()> {
+    pub(in crate::conformance) fn compare(
+        &self,
+        middle: &Self,
+        end: &Self,
+        rounds: usize,
+    ) -> Result<()> {
         let points = [self, middle, end].map(|left| left.memory.clone());
         let mut lost = Memory::lost(&points, rounds.max(NOISE));
         if end.sockets > self.sockets {

@@ -49,6 +49,11 @@ impl Counts {
         self.number(&self.0["rx_queue"]["used"])
     }
 
+    /// Buffers of the guest's packets that it keeps.
+    pub(super) fn kept(&self) -> Result<u64> {
+        self.number(&self.0["holding"])
+    }
+
     /// Packets with payload that the service at a port has sent.
     pub(super) fn sent_by(&self, port: u32) -> Result<u64> {
         let service = entry(&self.0["services"], "port", port);
