@@ -4,6 +4,7 @@
 mod connecting;
 mod credit;
 mod device;
+mod dma;
 mod early;
 mod ending;
 mod fairness;
@@ -26,6 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
         zerocopy::cases(),
         messages::cases(),
         order::cases(),
+        dma::cases(),
     ]
     .into_iter()
     .flatten()
