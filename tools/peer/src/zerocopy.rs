@@ -2,15 +2,16 @@
 //! Completions of `MSG_ZEROCOPY` sends, read from the socket's error queue.
 
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Instant;
 
 use nix::errno::Errno;
-use nix::poll::PollFlags;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::sockopt::SocketError;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, setsockopt};
 use serde::{Deserialize, Serialize};
 
 use crate::report::Fault;
-use crate::socket::{Socket, ZeroCopy, wait};
+use crate::socket::{Socket, ZeroCopy};
 
 /// From `<linux/vm_sockets.h>`.
 const SOL_VSOCK: i32 = 287;
@@ -85,29 +86,35 @@ impl Ledger {
         Ok(())
     }
 
-    /// Waits for at least one event of the error queue, and drains it.
+    /// Waits for at least one more completion.
     ///
-    /// The deadline's keeper ends this wait by shutting the socket down.
-    pub fn wait(&mut self, socket: &Socket, deadline: std::time::Instant) -> Result<(), Fault> {
-        let events = wait(socket.as_fd(), PollFlags::POLLERR, deadline)
-            .map_err(|errno| Fault::call("waiting for MSG_ZEROCOPY completions", errno))?;
+    /// A connection that both ends have ended says so at every look, while completions of what it
+    /// sent last may still come. So only news count here.
+    pub fn wait(&mut self, socket: &Socket, deadline: Instant) -> Result<(), Fault> {
+        let failed = |errno| Fault::call("waiting for MSG_ZEROCOPY completions", errno);
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed)?;
+        let news = EpollEvent::new(EpollFlags::EPOLLERR | EpollFlags::EPOLLET, 0);
+        epoll.add(socket.as_fd(), news).map_err(failed)?;
         let before = self.counts.completed;
-        self.drain(socket)?;
-        if self.counts.completed > before {
-            return Ok(());
+        loop {
+            self.drain(socket)?;
+            if self.counts.completed > before {
+                return Ok(());
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let missing = self.sends.saturating_sub(before);
+                let error = getsockopt(&socket, SocketError).map(Errno::from_raw);
+                return Err(Fault::Completion(format!(
+                    "{missing} sends have no completion, and the connection has {error:?}"
+                )));
+            }
+            let timeout = EpollTimeout::try_from(left).unwrap_or(EpollTimeout::MAX);
+            match epoll.wait(&mut [EpollEvent::empty()], timeout) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
         }
-        // The event was not the queue's. An error or a hang-up of the connection
-        // itself would come again at once, for ever.
-        let error = getsockopt(&socket, SocketError).unwrap_or(0);
-        if error != 0 || events.contains(PollFlags::POLLHUP) {
-            let missing = self.sends.saturating_sub(before);
-            let what = format!(
-                "{missing} sends have no completion, and the connection is gone ({:?})",
-                Errno::from_raw(error)
-            );
-            return Err(Fault::Completion(what));
-        }
-        Ok(())
     }
 
     fn note(&mut self, low: u64, high: u64, copied: bool) -> Result<(), Fault> {
