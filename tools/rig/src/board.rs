@@ -21,6 +21,7 @@ use trouble::{Trouble, trouble};
 
 /// An emulated machine boots within seconds, on a busy one within a minute.
 pub(crate) const BOOT_LIMIT: Duration = Duration::from_secs(120);
+
 /// All machines of one boot.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
@@ -347,6 +348,16 @@ impl Seat {
     /// Waits until the machine has ended.
     pub(crate) fn wait_gone(&self, what: String, timeout: Duration) -> Result<()> {
         self.wait(what, timeout, |seat| seat.gone.as_ref().map(|_| ()))
+    }
+}
+
+impl SeatState {
+    /// The machine whose QEMU this job was, and what there is to say of its end.
+    fn carried_by(&self, job: JobId, exit: Exit) -> Option<(Seat, Gone)> {
+        let job = self.jobs.get(&job)?;
+        let said = String::from_utf8_lossy(&job.stderr);
+        let gone = Gone::qemu(exit, exit.success(), &said);
+        Some((job.carries.clone()?, gone))
     }
 }
 

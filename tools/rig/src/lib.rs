@@ -38,6 +38,7 @@ mod share;
 mod sockets;
 mod stall;
 mod terminal;
+mod until;
 mod wire;
 
 pub use alone::Alone;

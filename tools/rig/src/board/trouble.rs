@@ -2,11 +2,10 @@
 
 //! What is wrong with the machines of a boot, if anything is.
 
-use super::{BOOT_LIMIT, Gone, Heart, JobId, Seat, SeatState};
+use super::{BOOT_LIMIT, Gone, Heart, SeatState};
 use crate::error::Error;
 use crate::fault;
 use crate::journal::Journal;
-use proto::Exit;
 use std::time::Duration;
 
 /// A machine without a heartbeat for so long has stopped. Emulation on a busy machine is slow, and a
@@ -68,14 +67,6 @@ pub(super) fn trouble(state: &[SeatState]) -> Trouble {
 }
 
 impl SeatState {
-    /// The machine whose QEMU this job was, and what there is to say of its end.
-    pub(super) fn carried_by(&self, job: JobId, exit: Exit) -> Option<(Seat, Gone)> {
-        let job = self.jobs.get(&job)?;
-        let said = String::from_utf8_lossy(&job.stderr);
-        let gone = Gone::qemu(exit, exit.success(), &said);
-        Some((job.carries.clone()?, gone))
-    }
-
     /// What the machine's end is. Where emulation nests, machines reset themselves now and then, as
     /// after a triple fault: their heart stops, without a word from their kernel (a panic has many).
     fn ended(&self, gone: &Gone) -> Error {

@@ -3,19 +3,17 @@
 //! QEMU's monitor.
 
 use crate::error::{Error, IoContext as _, Result};
+use crate::until::until;
 use qapi::Stream;
 use qapi::qmp::{
     ChardevBackend, ChardevCommon, ChardevSocket, QmpCommand, SocketAddressLegacy, chardev_add,
 };
 use std::io::{self, BufReader, ErrorKind};
 use std::os::unix::net::UnixStream;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// QEMU answers at once, unless its machine stands still.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// Between two questions.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection to the monitor of one virtual machine.
 pub struct Qmp {
@@ -81,18 +79,8 @@ impl Qmp {
         limit: Duration,
         mut done: impl FnMut(&mut Self) -> Result<bool>,
     ) -> Result<()> {
-        let started = Instant::now();
-        while !done(self)? {
-            if started.elapsed() > limit {
-                return Err(Error::TimedOut {
-                    machine: self.machine.clone(),
-                    what,
-                    after: limit,
-                });
-            }
-            thread::sleep(PAUSE);
-        }
-        Ok(())
+        let machine = self.machine.clone();
+        until(&machine, what, limit, || done(self))
     }
 
     /// The ids of the devices that were given one.

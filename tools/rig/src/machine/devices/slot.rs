@@ -10,13 +10,11 @@
 
 use crate::error::{Error, Result};
 use crate::machine::Machine;
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::until::until;
+use std::time::Duration;
 
 /// A driver has to be parted from its device, and then the slot's driver waits a second by itself.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Between two questions.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where the list of capabilities begins, and the number of the one that we want, from `pci_regs.h`.
 const CAPABILITY_LIST: usize = 0x34;
@@ -82,18 +80,8 @@ impl<'a> Slot<'a> {
     /// Waits until the slot's driver is done with the card that was there. The last that it does is to
     /// turn the indicator off, by which QEMU would throw out a card that has come meanwhile.
     pub(super) fn await_empty(&self) -> Result<()> {
-        let started = Instant::now();
-        while !self.is_empty()? {
-            if started.elapsed() > LIMIT {
-                return Err(Error::TimedOut {
-                    machine: self.machine.name().into(),
-                    what: "the slot's driver to be done with the card".into(),
-                    after: LIMIT,
-                });
-            }
-            thread::sleep(PAUSE);
-        }
-        Ok(())
+        let what = "the slot's driver to be done with the card".to_owned();
+        until(self.machine.name(), what, LIMIT, || self.is_empty())
     }
 
     fn is_empty(&self) -> Result<bool> {
