@@ -7,6 +7,7 @@
 mod blocking;
 mod capture;
 mod debian;
+mod device;
 mod events;
 mod faults;
 mod matrix;

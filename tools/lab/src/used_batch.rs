@@ -13,6 +13,7 @@ use rig::{Alone, Driver, Program, Rig, RigKind, Stalls, Step};
 use serde_json::Value;
 
 use crate::case::fixture::Subject;
+use crate::services::HOST_CID;
 use crate::transfer::report;
 use crate::workbench::Workbench;
 
@@ -120,7 +121,7 @@ fn measure(alone: &Alone, options: &Options, shown: &Step) -> Result<[Way; 3]> {
 fn transfer(alone: &Alone, way: usize, bytes: u64) -> Result<f64> {
     let program = Program::new("vsock-peer").args([
         "connect".to_owned(),
-        "--cid=2".to_owned(),
+        format!("--cid={HOST_CID}"),
         format!("--port={}", PORT + way),
         "--flow=receive".to_owned(),
         "--partner=service".to_owned(),

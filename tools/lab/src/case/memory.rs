@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
+use bench::spread::Spread;
 use rig::{Machine, Program};
 
 use super::fixture::PATIENCE;
@@ -203,13 +204,7 @@ fn steady_growth(series: &[u64]) -> Option<f64> {
             slopes.push((*last as f64 - *first as f64) / (to - from) as f64);
         }
     }
-    slopes.sort_by(f64::total_cmp);
-    let middle = slopes.len() / 2;
-    let upper = *slopes.get(middle)?;
-    if slopes.len() % 2 == 1 {
-        return Some(upper);
-    }
-    Some((slopes[middle - 1] + upper) / 2.0)
+    Spread::of(slopes).map(|slopes| slopes.median())
 }
 
 /// Text as a machine gives it, with so much of each kind.

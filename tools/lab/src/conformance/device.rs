@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The guest's device, which is the wire's: what it is told to do, and what it counts.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use rig::{Script, Wire};
+use anyhow::{Context as _, Result, ensure};
+use rig::{Machine, Script, Wire};
 use serde_json::Value;
 use vsock_wire::hostile::report::Report;
 
 use crate::case::fixture::Fixture;
+use crate::hostile::stage::report_of;
 
 /// The wire at the side of the guest under test.
 #[derive(Clone, Copy)]
 pub(super) struct Device<'a> {
     wire: &'a Wire,
-    cid: u32,
+    guest: &'a Machine,
 }
 
 impl<'a> Device<'a> {
@@ -22,19 +23,31 @@ impl<'a> Device<'a> {
     pub(super) fn of(fixture: &Fixture<'a>) -> Result<Self> {
         Ok(Self {
             wire: fixture.pair.wire().context("this rig has no wire")?,
-            cid: fixture.guest().cid(),
+            guest: fixture.guest(),
         })
     }
 
     /// Has it do what a script says, until that is over or dropped.
     pub(super) fn run(&self, script: &str) -> Result<Script> {
-        Ok(self.wire.run(self.cid, script)?)
+        Ok(self.wire.run(self.guest.cid(), script)?)
+    }
+
+    /// Waits for a script's end, which has to be its own.
+    pub(super) fn finish(&self, mut script: Script, patience: Duration) -> Result<Report> {
+        let report = report_of(&mut script, self.guest, patience)?;
+        ensure!(
+            report.error.is_none(),
+            "the device: {}; it heard {:?}",
+            report.error.as_deref().unwrap_or_default(),
+            report.answers
+        );
+        Ok(report)
     }
 
     /// What it has counted.
     pub(super) fn counts(&self) -> Result<Counts> {
         let all: Value = serde_json::from_str(&self.wire.stats()?)?;
-        let port = entry(&all["ports"], "cid", self.cid);
+        let port = entry(&all["ports"], "cid", self.guest.cid());
         let port = port.with_context(|| format!("the wire has no such port: {all}"))?;
         Ok(Counts(port.clone()))
     }
@@ -69,20 +82,4 @@ impl Counts {
 fn entry<'a>(list: &'a Value, key: &str, number: u32) -> Option<&'a Value> {
     let mut entries = list.as_array()?.iter();
     entries.find(|entry| entry[key] == number)
-}
-
-/// Waits for a script's end, which has to be its own.
-pub(super) fn finish(mut script: Script, patience: Duration) -> Result<Report> {
-    let deadline = Instant::now() + patience;
-    loop {
-        if let Some(answer) = script.poll(Duration::from_millis(200))? {
-            let report: Report = serde_json::from_str(&answer)?;
-            let error = report.error.as_deref();
-            ensure!(error.is_none(), "{}", error.unwrap_or_default());
-            return Ok(report);
-        }
-        if Instant::now() > deadline {
-            bail!("the script is not over after {} s", patience.as_secs());
-        }
-    }
 }

@@ -12,7 +12,7 @@ mod surprise;
 mod traffic;
 
 use crate::case::Case;
-pub(super) use rounds::Left;
+pub(super) use rounds::leaves_nothing;
 
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {

@@ -3,7 +3,6 @@
 
 mod connecting;
 mod credit;
-mod device;
 mod dma;
 mod early;
 mod ending;

@@ -51,7 +51,7 @@ impl<'a> Stage<'a> {
         let listening = Programs::start(guest, &scripted.script.guests, true)?;
         let mut script = self.wire.run(guest.cid(), &scripted.text)?;
         let connecting = Programs::start(guest, &scripted.script.guests, false)?;
-        let report = self.wait(&mut script)?;
+        let report = report_of(&mut script, guest, LONGEST)?;
         faults.extend(report.error.clone());
         let mut ends = connecting.end()?;
         for (how, count) in listening.end()? {
@@ -108,24 +108,29 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn wait(&self, script: &mut rig::Script) -> Result<Report> {
-        let deadline = Instant::now() + LONGEST;
-        loop {
-            if let Some(line) = script.poll(Duration::from_millis(200))? {
-                return Ok(serde_json::from_str(&line)?);
-            }
-            self.guest.check()?;
-            if Instant::now() > deadline {
-                bail!("the script is not over after {} s", LONGEST.as_secs());
-            }
-        }
-    }
-
     fn counters(&self) -> Result<Option<Counters>> {
         if self.subject == Subject::C {
             return Ok(None);
         }
         Counters::parse(&self.guest.read_text(STATS)?).map(Some)
+    }
+}
+
+/// Waits for the end of a script that is played to a guest, for at most so long, and reads what came of it.
+pub(crate) fn report_of(
+    script: &mut rig::Script,
+    guest: &Machine,
+    longest: Duration,
+) -> Result<Report> {
+    let deadline = Instant::now() + longest;
+    loop {
+        if let Some(line) = script.poll(Duration::from_millis(200))? {
+            return Ok(serde_json::from_str(&line)?);
+        }
+        guest.check()?;
+        if Instant::now() > deadline {
+            bail!("the script is not over after {} s", longest.as_secs());
+        }
     }
 }
 

@@ -35,8 +35,11 @@ pub(super) fn rounds_with(
     count: usize,
     event: impl Fn(&mut Traffic<'_>) -> Result<()>,
 ) -> Result<()> {
+    // The first rounds fill caches that stay.
+    let warm = (count / 5).max(1);
+    let half = (count - warm).div_ceil(2);
     let mut round = 0;
-    let mut stretch = |count: usize| -> Result<Left> {
+    leaves_nothing(fixture, warm, half, |count| {
         let mut traffic = Traffic::begin(fixture, shape, cids)?;
         for _ in 0..count {
             round += 1;
@@ -44,25 +47,35 @@ pub(super) fn rounds_with(
         }
         traffic
             .end()
-            .with_context(|| format!("the traffic of the rounds up to {round}"))?;
+            .with_context(|| format!("the traffic of the rounds up to {round}"))
+    })
+}
+
+/// Does something `warm` times, and then twice `half` times, and fails if what is in use with the driver
+/// unloaded grew steadily from one look after it to the next.
+pub(in crate::conformance) fn leaves_nothing(
+    fixture: &Fixture<'_>,
+    warm: usize,
+    half: usize,
+    mut stretch: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    let mut look = |count| {
+        stretch(count)?;
         Left::behind(fixture)
     };
-    // The first rounds fill caches that stay.
-    let warm = (count / 5).max(1);
-    let half = (count - warm).div_ceil(2);
-    let (first, second, third) = (stretch(warm)?, stretch(half)?, stretch(half)?);
+    let (first, second, third) = (look(warm)?, look(half)?, look(half)?);
     first.compare(&second, &third, half)
 }
 
 /// What is in use with the driver unloaded.
-pub(in crate::conformance) struct Left {
+struct Left {
     memory: Memory,
     sockets: u64,
 }
 
 impl Left {
     /// Looks, and loads the driver again.
-    pub(in crate::conformance) fn behind(fixture: &Fixture<'_>) -> Result<Self> {
+    fn behind(fixture: &Fixture<'_>) -> Result<Self> {
         let guest = fixture.guest();
         fixture.unload()?;
         let left = Self {
@@ -75,12 +88,7 @@ impl Left {
 
     /// Fails if something grew steadily from one look to the next, of which each two have so many
     /// rounds between them.
-    pub(in crate::conformance) fn compare(
-        &self,
-        middle: &Self,
-        end: &Self,
-        rounds: usize,
-    ) -> Result<()> {
+    fn compare(&self, middle: &Self, end: &Self, rounds: usize) -> Result<()> {
         let points = [self, middle, end].map(|left| left.memory.clone());
         let mut lost = Memory::lost(&points, rounds.max(NOISE));
         if end.sockets > self.sockets {

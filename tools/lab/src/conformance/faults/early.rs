@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use rig::RigKind;
 
-use super::device::{Device, finish};
 use crate::case::Case;
 use crate::case::fixture::Fixture;
 use crate::conformance::blocking::hold;
+use crate::conformance::device::Device;
 
 /// Seconds in which a request has to be answered.
 const WITHIN: f64 = 0.2;
@@ -40,10 +40,10 @@ fn first_buffers(fixture: &Fixture<'_>, requests: u32) -> Result<()> {
         let binding = || -> Result<_> {
             let driver_device = fixture.device()?;
             fixture.unbind(&driver_device)?;
-            let script =
-                Device::of(fixture)?.run(&script(FIRST + round * requests, requests, port))?;
+            let device = Device::of(fixture)?;
+            let script = device.run(&script(FIRST + round * requests, requests, port))?;
             fixture.bind(&driver_device)?;
-            finish(script, LONGEST)
+            device.finish(script, LONGEST)
         };
         let report = binding().with_context(|| format!("in round {round}"))?;
         let answered = report.answers.get("others");

@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use bench::spread::Spread;
 use rig::{Job, Machine, Program, RigKind};
 use vsock_peer::block::Blocking;
 use vsock_peer::latency::Latency;
 
-use super::device::Device;
 use crate::case::Case;
 use crate::case::fixture::{Fixture, PATIENCE, until};
 use crate::conformance::blocking::{block, hold};
+use crate::conformance::device::Device;
 use crate::services::{ECHO, HOST_CID, SMALL, SOURCE};
 use crate::transfer::{listening_port, report};
 
@@ -77,18 +78,14 @@ impl Pings<'_> {
             beside.push(measured.p99_us);
         }
         // The machine has other work at times, which makes single measurements several times as long.
+        let medians = Spread::of(alone.clone()).zip(Spread::of(beside.clone()));
+        let (idle, busy) = medians.context("nothing was measured")?;
         ensure!(
-            median(&beside) <= TIMES * median(&alone),
+            busy.median() <= TIMES * idle.median(),
             "p99 of a round trip in microseconds, by turns: alone {alone:.0?}, beside {what} {beside:.0?}"
         );
         Ok(())
     }
-}
-
-fn median(times: &[f64]) -> f64 {
-    let mut times = times.to_vec();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 fn beside_a_sleeper(fixture: &Fixture<'_>) -> Result<()> {

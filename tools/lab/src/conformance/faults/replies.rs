@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, ensure};
 use rig::RigKind;
 use vsock_peer::plan::Kind;
 
-use super::device::Device;
 use crate::case::Case;
 use crate::case::fixture::{Fixture, PATIENCE, until};
+use crate::conformance::device::Device;
 use crate::transfer::{Direction, Transfer, smoke};
 
 /// Packets that belong to no connection, each of which the guest owes a reset; many more than it may

@@ -8,10 +8,10 @@ use rig::{Job, Program, RigKind, Script};
 use vsock_peer::pledge::Pledged;
 use vsock_peer::report::Line;
 
-use super::device::Device;
 use crate::case::Case;
 use crate::case::fixture::{Fixture, PATIENCE, until};
-use crate::conformance::events::Left;
+use crate::conformance::device::Device;
+use crate::conformance::events::leaves_nothing;
 use crate::services::HOST_CID;
 
 /// Sends of a program, and bytes of each: together as much as the device has room for, which keeps a
@@ -75,16 +75,13 @@ pub(super) fn cases() -> Vec<Case> {
 /// Each round has 256 KiB of pages in the device's hands.
 fn rounds(fixture: &Fixture<'_>, end: End) -> Result<()> {
     let mut number = 0;
-    let mut stretch = |count: usize| -> Result<Left> {
+    leaves_nothing(fixture, 2, fixture.rounds(2, 6, 100), |count| {
         for _ in 0..count {
             number += 1;
             round(fixture, end).with_context(|| format!("in round {number}"))?;
         }
-        Left::behind(fixture)
-    };
-    let half = fixture.rounds(2, 6, 100);
-    let (first, second, third) = (stretch(2)?, stretch(half)?, stretch(half)?);
-    first.compare(&second, &third, half)
+        Ok(())
+    })
 }
 
 fn round(fixture: &Fixture<'_>, end: End) -> Result<()> {
