@@ -100,28 +100,31 @@ pub(crate) fn is_stopped_cpu(line: &str) -> bool {
     line.contains("rcu: INFO: ") && (line.contains("stall") || line.contains("detected"))
 }
 
-/// The CPU that holds up RCU, as another CPU says in `lines`, if it was asked to show where it is and has
-/// not done so. (`print_other_cpu_stall()` in kernel/rcu/tree_stall.h, and what `dump_cpu_task()` has the
-/// CPU say.)
+/// A CPU that holds up RCU, as another CPU says in `lines`, if it was asked to show where it is and has
+/// not done so. Asked are those that are listed, and the one on which RCU's own thread would have to run.
+/// (`print_other_cpu_stall()` and `rcu_check_gp_kthread_starvation()` in kernel/rcu/tree_stall.h, and what
+/// `dump_cpu_task()` has the CPU say.)
 pub(crate) fn unanswered<'a>(lines: impl Iterator<Item = &'a str>) -> Option<u32> {
     static ACCUSED: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"\brcu:\s+(\d+)-\S+: \(").expect("the pattern is constant and valid")
+        Regex::new(r"\brcu:\s+(\d+)-\S+: \(|\bkthread starved for .*->cpu=(\d+)")
+            .expect("the pattern is constant and valid")
     });
     static ANSWERED: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"NMI backtrace for cpu (\d+)").expect("the pattern is constant and valid")
     });
-    let number = |found: regex::Captures<'_>| found[1].parse().ok();
-    let mut accused = None;
+    let number = |found: regex::Captures<'_>| -> Option<u32> {
+        let cpu = found.iter().skip(1).flatten().next()?;
+        cpu.as_str().parse().ok()
+    };
+    let (mut accused, mut answered) = (Vec::new(), Vec::new());
     let mut by_another = false;
     for line in lines {
         by_another |= line.contains("detected stalls on CPUs/tasks");
-        accused = accused.or_else(|| ACCUSED.captures(line).and_then(number));
-        let answered: Option<u32> = ANSWERED.captures(line).and_then(number);
-        if answered.is_some() && answered == accused {
-            return None;
-        }
+        accused.extend(ACCUSED.captures(line).and_then(number));
+        answered.extend(ANSWERED.captures(line).and_then(number));
     }
-    accused.filter(|_| by_another)
+    let silent = accused.into_iter().find(|cpu| !answered.contains(cpu));
+    silent.filter(|_| by_another)
 }
 
 /// Whether a line of the kernel's log tells of a fault that nobody expected.
@@ -202,6 +205,18 @@ mod tests {
         assert_eq!(with("NMI backtrace for cpu 0"), Some(1));
         assert_eq!(with("NMI backtrace for cpu 1"), None);
         assert_eq!(with("NMI backtrace for cpu 1 skipped: idling at x"), None);
+        // Nobody is listed, and RCU's own thread is not run.
+        let starved = [
+            report[0],
+            "[   31.157020] rcu: \t(detected by 0, t=5252 jiffies, g=397, q=58 ncpus=2)",
+            "[   31.413163] rcu: rcu_preempt kthread starved for 5252 jiffies! g397 f0x2 \
+             RCU_GP_WAIT_FQS(5) ->state=R ->cpu=1",
+            "[   31.588196] rcu: Stack dump where RCU GP kthread last ran:",
+        ];
+        let with = |line| unanswered(starved.into_iter().chain([line]));
+        assert_eq!(unanswered(starved.into_iter()), Some(1));
+        assert_eq!(with("NMI backtrace for cpu 0"), Some(1));
+        assert_eq!(with("NMI backtrace for cpu 1"), None);
         // A CPU that says it of itself, or a task that is not on any.
         let itself = report[0].replace(
             "detected stalls on CPUs/tasks",
