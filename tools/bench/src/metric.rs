@@ -23,9 +23,13 @@ pub(crate) enum Metric {
     LatencyP99,
     /// Busy time of all the guest's CPUs for an operation: a write, a round trip, a connection.
     CpuTime,
-    /// Time for an operation that the host's CPUs ran the guest, as the host counts it.
+    /// Time for an operation that the host's threads ran which are the guest.
     GuestTime,
-    /// Busy time of all CPUs at the other end for an operation, without what they ran guests.
+    /// Time for an operation that the program at the other end ran.
+    SenderTime,
+    /// Time for an operation that the host's vhost worker ran.
+    VhostTime,
+    /// Busy time of all CPUs at the other end for an operation, with what they ran guests.
     FarTime,
     /// Interrupts of the vsock device.
     Interrupts,
@@ -45,7 +49,7 @@ pub(crate) enum Metric {
 
 impl Metric {
     /// In the order of a report.
-    pub(crate) const ALL: [Metric; 15] = [
+    pub(crate) const ALL: [Metric; 17] = [
         Metric::Throughput,
         Metric::ConnectionRate,
         Metric::LatencyP1,
@@ -53,6 +57,8 @@ impl Metric {
         Metric::LatencyP99,
         Metric::CpuTime,
         Metric::GuestTime,
+        Metric::SenderTime,
+        Metric::VhostTime,
         Metric::FarTime,
         Metric::Interrupts,
         Metric::Wakeups,
@@ -70,7 +76,11 @@ impl Metric {
             Metric::Throughput => "MiB/s",
             Metric::ConnectionRate => "1/s",
             Metric::LatencyP1 | Metric::LatencyMean | Metric::LatencyP99 => "us",
-            Metric::CpuTime | Metric::GuestTime | Metric::FarTime => match case {
+            Metric::CpuTime
+            | Metric::GuestTime
+            | Metric::SenderTime
+            | Metric::VhostTime
+            | Metric::FarTime => match case {
                 Case::Stream { .. } | Case::Perf { .. } => "us/write",
                 Case::PingPong { .. } => "us/round trip",
                 Case::Connect => "us/connection",
@@ -122,6 +132,8 @@ impl Metric {
             _ => (sample.usage, sample.far),
         };
         let latency = sample.latency.as_ref();
+        // There is no such thread if it has not run.
+        let per_operation = |us: u64| (us > 0).then(|| us as f64 / operations);
         match self {
             Metric::Throughput => match sample.case {
                 Case::Stream { .. } | Case::Perf { .. } => {
@@ -136,9 +148,9 @@ impl Metric {
             Metric::LatencyMean => latency.map(|latency| latency.mean_us),
             Metric::LatencyP99 => latency.map(|latency| latency.p99_us),
             Metric::CpuTime => usage.map(|usage| usage.cpu_us as f64 / operations),
-            Metric::GuestTime => far
-                .map(|far| far.guest_us as f64 / operations)
-                .filter(|&time| time > 0.0),
+            Metric::GuestTime => far.and_then(|far| per_operation(far.guest_us)),
+            Metric::SenderTime => far.and_then(|far| per_operation(far.own_us)),
+            Metric::VhostTime => far.and_then(|far| per_operation(far.vhost_us)),
             Metric::FarTime => far.map(|far| far.cpu_us as f64 / operations),
             Metric::Interrupts => usage.and_then(|usage| usage.interrupts).map(per_unit),
             Metric::Wakeups => usage.map(|usage| per_unit(usage.wakeups)),

@@ -12,8 +12,9 @@ Medians of the rounds; [ratio to the stock C driver, with the 95 % interval from
 Payload is compared byte by byte where it is received, except by the wire's sink, which counts it.
 no-batch, no-fast-path: ours with that switch off, where it can matter.
 CPU: busy time of all the guest's CPUs a write, round trip or connection (/proc/stat, in the guest's program).
-run: the same as a host counts it, without the time in which another program had the guest's CPU.
-far: busy time of all CPUs at the other end, such as the host's sender and its vhost worker.
+far: busy time of all CPUs at the other end, its guests included; of this, where that is the guest's host,
+sender (or receiver): the program (getrusage); vhost: its vhost worker; guest: the guest's threads (schedstat).
+No driver in a guest can be faster than one sender and one vhost worker are.
 irq: interrupts of the vsock device (/proc/interrupts). woken: times that the guest's program was (getrusage).
 exits: of the guest to its host (KVM's counter, with the programs' start and end).
 kicks (kprobe on vp_notify; with a nested guest, on the host's vhost_poll_wakeup), credit updates and data-ready
@@ -46,10 +47,12 @@ const LATENCY: [Column; 3] = [
     column("mean us", &[Metric::LatencyMean], true),
     column("p99 us", &[Metric::LatencyP99], true),
 ];
-const COSTS: [Column; 9] = [
+const COSTS: [Column; 11] = [
     column("CPU us", &[Metric::CpuTime], true),
-    column("run us", &[Metric::GuestTime], true),
     column("far us", &[Metric::FarTime], false),
+    column("sender", &[Metric::SenderTime], false),
+    column("vhost", &[Metric::VhostTime], false),
+    column("guest", &[Metric::GuestTime], true),
     column("irq", &[Metric::Interrupts], false),
     column("woken", &[Metric::Wakeups], false),
     column("exits", &[Metric::Exits], false),

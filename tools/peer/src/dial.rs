@@ -25,7 +25,7 @@ pub fn dial(
         Place::Here { port } => Door::Open(Listener::open(plan, port, listening)?),
         Place::There { cid, port } => Door::Closed { cid, port },
     };
-    let (begin, before) = (Instant::now(), Usage::now());
+    let (before, begin) = (Usage::now(), Instant::now());
     for connection in 0..plan.connections {
         door.pass(plan, deadline)
             .and_then(|socket| peers_end(&socket, deadline))

@@ -88,7 +88,7 @@ pub fn transfer(
     sockets: Vec<Socket>,
     deadline: Instant,
 ) -> Report {
-    let (begin, before) = (Instant::now(), Usage::now());
+    let (before, begin) = (Usage::now(), Instant::now());
     let mut times = Times::default();
     let mut report = Report::new(plan);
     let (sender, outcomes) = mpsc::channel();

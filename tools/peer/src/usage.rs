@@ -7,15 +7,21 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::{SysconfVar, sysconf};
 use serde::{Deserialize, Serialize};
 
+use crate::threads;
+
 /// The virtio ID of a vsock device.
 const VSOCK_DEVICE: &str = "0x0013";
 
 /// Counters of the machine and of this program: as they stand, or the growth between two looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Usage {
-    /// Time that all CPUs together were busy for this machine itself, in microseconds (`/proc/stat`).
+    /// Time that all CPUs together were busy, in microseconds (`/proc/stat`).
     pub cpu_us: u64,
-    /// Time that they ran guests of this machine, in microseconds (`/proc/stat`).
+    /// Time that this program ran, in microseconds (`getrusage`).
+    pub own_us: u64,
+    /// Time that the vhost workers of this machine's guests ran, in microseconds (`schedstat`).
+    pub vhost_us: u64,
+    /// Time that the other threads of these guests ran, their CPUs above all, in microseconds.
     pub guest_us: u64,
     /// Context switches of the machine (`/proc/stat`).
     pub switches: u64,
@@ -32,17 +38,21 @@ pub struct Usage {
 impl Usage {
     /// The counters as they stand; what cannot be read counts as nothing.
     pub fn now() -> Self {
+        // First, as the first look takes a while, which is not to be counted as this program's.
+        let (vhost_us, guest_us) = threads::serving_us();
+        let own_us = threads::own_us();
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let hz = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
         let tick_us = 1_000_000 / u64::try_from(hz).unwrap_or(100).max(1);
-        let busy = Ticks::parse(&stat).unwrap_or_default();
         let blocked = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| {
             u64::try_from(usage.voluntary_context_switches()).unwrap_or(0)
         });
         let table = fs::read_to_string("/proc/interrupts").unwrap_or_default();
         Self {
-            cpu_us: busy.own * tick_us,
-            guest_us: busy.guests * tick_us,
+            cpu_us: busy_ticks(&stat).unwrap_or(0) * tick_us,
+            own_us,
+            vhost_us,
+            guest_us,
             switches: value(&stat, "ctxt").unwrap_or(0),
             interrupts: vsock_device().map(|device| interrupts(&table, &device)),
             timer: local(&table, "LOC:"),
@@ -57,6 +67,8 @@ impl Usage {
         let interrupts = self.interrupts.zip(before.interrupts);
         Self {
             cpu_us: grown(self.cpu_us, before.cpu_us),
+            own_us: grown(self.own_us, before.own_us),
+            vhost_us: grown(self.vhost_us, before.vhost_us),
             guest_us: grown(self.guest_us, before.guest_us),
             switches: grown(self.switches, before.switches),
             interrupts: interrupts.map(|(now, before)| grown(now, before)),
@@ -67,45 +79,19 @@ impl Usage {
     }
 }
 
-/// Ticks of all CPUs in which they were busy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Ticks {
-    /// User, nice, system, interrupts and soft interrupts, without what follows.
-    own: u64,
-    /// In guests, which the kernel counts as user and nice, too.
-    guests: u64,
-}
-
-impl Ticks {
-    fn parse(stat: &str) -> Option<Self> {
-        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let ticks: Vec<u64> = line
-            .split_whitespace()
-            .map_while(|tick| tick.parse().ok())
-            .collect();
-        match ticks[..] {
-            [
-                user,
-                nice,
-                system,
-                _idle,
-                _iowait,
-                irq,
-                softirq,
-                _steal,
-                guest,
-                guest_nice,
-                ..,
-            ] => {
-                let guests = guest + guest_nice;
-                let busy = user + nice + system + irq + softirq;
-                Some(Self {
-                    own: busy.saturating_sub(guests),
-                    guests,
-                })
-            }
-            _ => None,
+/// Ticks of all CPUs in which they were busy: user, which has the guests' in it, nice, system, interrupts
+/// and soft interrupts.
+fn busy_ticks(stat: &str) -> Option<u64> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = line
+        .split_whitespace()
+        .map_while(|tick| tick.parse().ok())
+        .collect();
+    match ticks[..] {
+        [user, nice, system, _idle, _iowait, irq, softirq, ..] => {
+            Some(user + nice + system + irq + softirq)
         }
+        _ => None,
     }
 }
 
@@ -158,8 +144,7 @@ mod tests {
     #[test]
     fn the_kernels_tables_are_understood() {
         let stat = "cpu  10 2 20 500 7 3 4 9 5 1\ncpu0 5 1 10 250 3 1 2 0 0 0\nctxt 12345\n";
-        let ticks = Ticks { own: 33, guests: 6 };
-        assert_eq!(Ticks::parse(stat), Some(ticks));
+        assert_eq!(busy_ticks(stat), Some(39));
         assert_eq!(value(stat, "ctxt"), Some(12345));
         let table = "           CPU0       CPU1\n \
                      24:          0          1  PCI-MSIX-0000:00:04.0   0-edge      virtio2-config\n \
