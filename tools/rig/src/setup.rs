@@ -2,12 +2,16 @@
 
 //! What may be unusual about the guest under test and its vsock device.
 
+/// Interrupts of three queues, and of the configuration.
+const VECTORS: u32 = 4;
+
 /// How the guest under test is set up; by default, as usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GuestSetup {
     no_indirect: bool,
     no_seqpacket: bool,
     access_platform: bool,
+    own_interrupts: bool,
     native_hotplug: bool,
     ring: Option<u16>,
     kernel_options: Vec<String>,
@@ -29,6 +33,13 @@ impl GuestSetup {
     /// Its device wants to be given DMA addresses, as behind an IOMMU (`iommu_platform=on`).
     pub fn access_platform(mut self) -> Self {
         self.access_platform = true;
+        self
+    }
+
+    /// Each of its device's queues has an interrupt of its own. As QEMU has it, they share one, so that
+    /// an interrupt for one queue has the driver look at the others, too.
+    pub fn own_interrupts(mut self) -> Self {
+        self.own_interrupts = true;
         self
     }
 
@@ -68,10 +79,11 @@ impl GuestSetup {
 
     /// Properties of its vsock device, as QEMU has them.
     pub(crate) fn device_properties(&self) -> Vec<(&'static str, serde_json::Value)> {
-        // Switches that are turned over; the third one QEMU calls neither on nor off by default.
+        // Switches that are turned over; the last one QEMU calls neither on nor off by default.
         let properties = [
             (self.no_indirect, "indirect_desc", false.into()),
             (self.access_platform, "iommu_platform", true.into()),
+            (self.own_interrupts, "vectors", VECTORS.into()),
             (self.no_seqpacket, "seqpacket", "off".into()),
         ];
         let wanted = properties.into_iter().filter(|(wanted, _, _)| *wanted);
@@ -96,6 +108,7 @@ mod tests {
             .without_indirect()
             .without_seqpacket()
             .access_platform()
+            .own_interrupts()
             .kernel_option("swiotlb=force")
             .kernel_option("nosmp");
         let names: Vec<&str> = odd
@@ -103,7 +116,8 @@ mod tests {
             .into_iter()
             .map(|(name, _)| name)
             .collect();
-        assert_eq!(names, ["indirect_desc", "iommu_platform", "seqpacket"]);
+        let all = ["indirect_desc", "iommu_platform", "vectors", "seqpacket"];
+        assert_eq!(names, all);
         assert_eq!(odd.command_line(), "swiotlb=force nosmp");
     }
 }

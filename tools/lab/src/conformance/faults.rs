@@ -21,11 +21,11 @@ pub(crate) fn cases() -> Vec<Case> {
         ending::cases(),
         connecting::cases(),
         fairness::cases(),
-        replies::cases(),
         early::cases(),
         zerocopy::cases(),
         messages::cases(),
         order::cases(),
+        replies::cases(),
         dma::cases(),
     ]
     .into_iter()

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use rig::RigKind;
+use rig::{GuestSetup, RigKind};
 use vsock_peer::plan::Kind;
 
 use crate::case::Case;
@@ -34,17 +34,21 @@ const STILL: Duration = Duration::from_secs(1);
 
 /// The cases of this file.
 pub(super) fn cases() -> Vec<Case> {
+    let case = |name: &str, run: fn(&Fixture<'_>) -> Result<()>| {
+        // With an interrupt for both queues, taking the replies would have the driver look for packets,
+        // whether it starts to receive again by itself or not.
+        let setup = GuestSetup::default().own_interrupts();
+        Case::new(name, run).setup(setup).only_on([RigKind::Wire])
+    };
     vec![
-        Case::new(
+        case(
             "replies that the device does not take stop the guest, which goes on by itself after that",
             pile_up,
-        )
-        .only_on([RigKind::Wire]),
-        Case::new(
+        ),
+        case(
             "the same beside a transfer, which stands still meanwhile and loses nothing",
             beside_a_transfer,
-        )
-        .only_on([RigKind::Wire]),
+        ),
     ]
 }
 
