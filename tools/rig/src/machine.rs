@@ -8,6 +8,7 @@ mod klog;
 mod modules;
 mod power;
 mod root;
+mod sleep;
 
 pub use klog::Mark;
 pub use modules::ModuleInfo;
@@ -32,9 +33,10 @@ pub struct Machine {
     link: Link,
     traits: Traits,
     cid: AtomicU32,
-    /// Neither this nor a terminal, if the machine is this one itself.
+    /// None of these, if the machine is this one itself.
     monitor: Option<Mutex<Qmp>>,
     terminal: Option<Mutex<UnixStream>>,
+    console: Option<UnixStream>,
 }
 
 /// What a rig knows of a machine from the start.
@@ -58,6 +60,7 @@ impl Machine {
         traits: Traits,
         monitor: Option<Qmp>,
         terminal: Option<UnixStream>,
+        console: Option<UnixStream>,
     ) -> Self {
         Machine {
             link,
@@ -65,6 +68,7 @@ impl Machine {
             traits,
             monitor: monitor.map(Mutex::new),
             terminal: terminal.map(Mutex::new),
+            console,
         }
     }
 

@@ -104,6 +104,10 @@ impl Rig {
             let what = "vhost-vsock has rings of one size; take RIG=wire for another one";
             return Err(Error::Setup(what.into()));
         }
+        if kind != RigKind::Wire && config.setup.is_sleeper() {
+            let what = "only guests of the wire rig are put to sleep; take RIG=wire";
+            return Err(Error::Setup(what.into()));
+        }
         let step = progress.step(format!("making the image of the {kind} rig's guests"));
         let spec = ImageSpec {
             kernel: &config.kernel,

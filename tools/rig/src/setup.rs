@@ -13,6 +13,7 @@ pub struct GuestSetup {
     access_platform: bool,
     own_interrupts: bool,
     native_hotplug: bool,
+    sleeper: bool,
     ring: Option<u16>,
     kernel_options: Vec<String>,
 }
@@ -50,6 +51,13 @@ impl GuestSetup {
         self
     }
 
+    /// It can be put to sleep ([`crate::Machine::sleep_and_wake`]). It does without the lab root then, whose
+    /// driver refuses to sleep. The wire rig has such.
+    pub fn sleeper(mut self) -> Self {
+        self.sleeper = true;
+        self
+    }
+
     /// Its device has rings of this size, a power of two, instead of 128. The wire rig has such.
     pub fn ring(mut self, size: u16) -> Self {
         self.ring = Some(size);
@@ -65,6 +73,11 @@ impl GuestSetup {
     /// Whether its slots are its kernel's affair.
     pub(crate) fn has_native_hotplug(&self) -> bool {
         self.native_hotplug
+    }
+
+    /// Whether it can be put to sleep.
+    pub(crate) fn is_sleeper(&self) -> bool {
+        self.sleeper
     }
 
     /// The size of its device's rings, if that is unusual.

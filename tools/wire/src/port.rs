@@ -331,6 +331,7 @@ impl Port {
         match side {
             Side::Rx => {
                 debug_assert!(self.inbox.is_empty());
+                self.stats.stops += 1;
                 self.rx_empty = false;
                 self.rx_broken = false;
             }

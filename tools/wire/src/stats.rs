@@ -15,6 +15,8 @@ use crate::service::report::ServiceReport;
 pub struct PortStats {
     /// Connections that QEMU made.
     pub connections: u64,
+    /// Times that the guest's driver, or QEMU, let go of the RX queue.
+    pub stops: u64,
     /// Packets taken from the guest.
     pub tx_packets: u64,
     /// Payload bytes in them.

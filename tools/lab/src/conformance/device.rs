@@ -62,6 +62,11 @@ impl Counts {
         self.number(&self.0["rx_queue"]["used"])
     }
 
+    /// Times that the guest's driver has let go of it.
+    pub(super) fn stops(&self) -> Result<u64> {
+        self.number(&self.0["stops"])
+    }
+
     /// Buffers of the guest's packets that it keeps.
     pub(super) fn kept(&self) -> Result<u64> {
         self.number(&self.0["holding"])

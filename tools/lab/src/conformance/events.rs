@@ -9,6 +9,7 @@ mod kill;
 mod reset;
 mod rounds;
 mod surprise;
+mod suspend;
 mod traffic;
 
 use crate::case::Case;
@@ -23,6 +24,7 @@ pub(crate) fn cases() -> Vec<Case> {
         reset::cases(),
         kill::cases(),
         boot::cases(),
+        suspend::cases(),
     ]
     .into_iter()
     .flatten()

@@ -114,6 +114,8 @@ impl Vm {
 
 /// Puts threads to the connections, and makes a handle of them. Nothing is waited for.
 pub(crate) fn connect(seat: &Seat, connected: Connected, traits: Traits) -> Result<Machine> {
+    let console = connected.console.try_clone();
+    let console = console.context(|| format!("use the console of {} twice", seat.name()))?;
     watch_console(seat.clone(), connected.console);
     watch_heart(seat.clone(), connected.beat);
     let link = Link::open(seat.clone(), connected.agent)?;
@@ -123,6 +125,7 @@ pub(crate) fn connect(seat: &Seat, connected: Connected, traits: Traits) -> Resu
         traits,
         Some(monitor),
         Some(connected.terminal),
+        Some(console),
     ))
 }
 

@@ -44,6 +44,7 @@ pub(crate) fn probe(
         kernel: kernel.image(),
         initrd: image.path().into(),
         cmdline: String::new(),
+        keeps_ports: false,
         options: Vec::new(),
     };
     let ports = Ports::listen(&sockets, "probe")?;

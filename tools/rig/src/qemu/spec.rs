@@ -39,6 +39,8 @@ pub(crate) struct VmSpec {
     pub(crate) initrd: PathBuf,
     /// Added to the kernel's command line.
     pub(crate) cmdline: String,
+    /// Its ports work on after it has slept.
+    pub(crate) keeps_ports: bool,
     /// Further options of QEMU, such as its other devices.
     pub(crate) options: Vec<String>,
 }
@@ -101,7 +103,7 @@ impl VmSpec {
         line.add("-serial", "chardev:console");
         line.chardev("monitor", &wiring.monitor);
         line.add("-qmp", "chardev:monitor");
-        line.add("-device", "virtio-serial-pci,id=ports,max_ports=16");
+        line.ports(self.keeps_ports);
         line.chardev("terminal", &wiring.terminal);
         line.add("-device", "virtconsole,bus=ports.0,chardev=terminal");
         line.port(proto::port::AGENT, "agent", &wiring.agent);
@@ -140,11 +142,27 @@ impl Line {
         self.add("-machine", "q35,memory-backend=memory");
         let memory = format!("memory-backend-memfd,id=memory,size={memory}M,share=on");
         self.add("-object", memory);
-        for slot in 0..HOT_SLOTS {
-            let (id, number) = (slot_id(slot), slot_number(slot));
-            let port = format!("pcie-root-port,id={id},chassis={number},slot={number}");
-            self.add("-device", port);
+        (0..HOT_SLOTS).for_each(|slot| self.root_port(slot));
+    }
+
+    /// What the ports sit on. The kernel's driver for that loses them when the machine sleeps: after it the
+    /// driver asks which of them are open before it has buffers for the answer. One that the device says it
+    /// keeps its state for is left as it is, and QEMU has that for devices in a slot of PCI Express.
+    fn ports(&mut self, keep: bool) {
+        let device = "virtio-serial-pci,id=ports,max_ports=16";
+        if !keep {
+            return self.add("-device", device);
         }
+        self.root_port(HOT_SLOTS);
+        let bus = slot_id(HOT_SLOTS);
+        let device = format!("{device},bus={bus},x-pcie-pm-no-soft-reset=on");
+        self.add("-device", device);
+    }
+
+    fn root_port(&mut self, slot: u8) {
+        let (id, number) = (slot_id(slot), slot_number(slot));
+        let port = format!("pcie-root-port,id={id},chassis={number},slot={number}");
+        self.add("-device", port);
     }
 
     fn chardev(&mut self, id: &str, backend: &Backend) {
@@ -201,6 +219,7 @@ mod tests {
             kernel: "/k/vmlinuz".into(),
             initrd: "/k/guest.cpio".into(),
             cmdline: "extra=1".into(),
+            keeps_ports: false,
             options: Vec::new(),
         }
     }

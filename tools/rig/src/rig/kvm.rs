@@ -57,6 +57,7 @@ pub(super) fn boot(rig: &Rig, logs: &Path, step: &Step) -> Result<Parts> {
             config.kernel.command_line(),
             config.setup.command_line()
         ),
+        keeps_ports: false,
         options: Vec::new(),
     };
     let vsock = VsockDevices {
@@ -135,7 +136,7 @@ fn start_host(
         lab_root: false,
         noise: Expected::default(),
     };
-    let machine = Machine::new(link, traits, None, None);
+    let machine = Machine::new(link, traits, None, None, None);
     qemu::await_agent(&machine, CONNECT_LIMIT)?;
     Ok((process, machine))
 }

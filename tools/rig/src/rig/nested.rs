@@ -118,6 +118,7 @@ fn host_spec(rig: &Rig) -> Result<VmSpec> {
         kernel: rig.config.kernel.image(),
         initrd: rig.host_image()?.path().into(),
         cmdline: String::new(),
+        keeps_ports: false,
         options: Vec::new(),
     })
 }
@@ -156,6 +157,7 @@ fn guest_spec(rig: &Rig) -> impl Fn(u32) -> VmSpec + Send + use<> {
             config.kernel.command_line(),
             config.setup.command_line()
         ),
+        keeps_ports: false,
         options: Vec::new(),
     };
     let setup = config.setup.clone();

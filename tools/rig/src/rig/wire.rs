@@ -150,8 +150,10 @@ fn start(
         kernel: kernel.image(),
         initrd: image.path().into(),
         cmdline: format!("{} {}", kernel.command_line(), setup.command_line()),
+        keeps_ports: setup.is_sleeper(),
         options: Vec::new(),
     };
+    let lab_root = config.lab_root && !setup.is_sleeper();
     if setup.has_native_hotplug() {
         spec.option(
             "-global",
@@ -163,7 +165,7 @@ fn start(
         setup,
     };
     vsock.add_first(&mut spec);
-    let share = match config.lab_root {
+    let share = match lab_root {
         true => Some(share::serve(&mut spec, sockets, seat, logs)?),
         false => None,
     };
@@ -192,7 +194,7 @@ fn start(
             cid: guest.cids[0],
             manifest: image.manifest().clone(),
             vsock: Some(vsock),
-            lab_root: config.lab_root,
+            lab_root,
             noise: Expected::noise_of(config.accelerator),
         },
     )?;

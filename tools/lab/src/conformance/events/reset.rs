@@ -3,24 +3,18 @@
 
 use anyhow::{Context as _, Result, ensure};
 use rig::RigKind;
-use vsock_peer::block::Blocking;
 
-use super::blocked::Blocked;
+use super::blocked::AllBlocked;
 use super::rounds::rounds_with;
 use super::traffic::BULK;
 use crate::case::Case;
 use crate::case::fixture::{Fixture, PATIENCE, Subject, until};
-use crate::conformance::blocking::{GIVES_UP, block, woken};
 
 /// The CIDs that the guest gets one after the other; the last is that which it begins with.
 const CIDS: [u32; 3] = [5, 6, 3];
 
-/// One that nobody has: the host says nothing to who connects to it.
-const NOBODY: u32 = 99;
-
-/// Where the guest listens, under all of its addresses.
-const PORT: u32 = 7100;
-const ANY: u32 = u32::MAX;
+/// An address with a CID that nobody has: the host says nothing to who connects to it.
+const NOBODY: (u32, u32) = (99, 7100);
 
 /// The cases of this file.
 pub(super) fn cases() -> Vec<Case> {
@@ -47,33 +41,9 @@ fn blocked(fixture: &Fixture<'_>) -> Result<()> {
 }
 
 fn blocked_once(fixture: &Fixture<'_>, cid: u32) -> Result<()> {
-    let (guest, far) = (fixture.guest(), fixture.far());
-    let accepting = block(guest, Blocking::Accept, (ANY, PORT), &[])?;
-    let blocked = Blocked::begin(fixture)?;
-    // The last, as it gives up by itself.
-    let connecting = block(guest, Blocking::Connect, (NOBODY, PORT), &[])?;
+    let blocked = AllBlocked::begin(fixture, NOBODY)?;
     move_to(fixture, cid)?;
-    blocked.all_reset()?;
-    let connect = woken(connecting).context("a blocked connect()")?;
-    ensure!(
-        connect.errno.is_some() && connect.ms < GIVES_UP,
-        "connect() came back after {} ms with {:?}",
-        connect.ms,
-        connect.errno
-    );
-    ensure!(
-        accepting.exit().is_none(),
-        "a blocked accept() came back without a connection: {}",
-        accepting.tail()
-    );
-    let call = block(far, Blocking::Recv, (cid, PORT), &[])?;
-    let accept = woken(accepting).context("a blocked accept()")?;
-    ensure!(
-        accept.errno.is_none(),
-        "a blocked accept() came back with {:?} and not with the next connection",
-        accept.errno
-    );
-    call.kill()?;
+    blocked.all_woken(fixture, "ECONNRESET")?;
     for transfer in crate::transfer::smoke() {
         fixture.transfer(&transfer)?;
     }
