@@ -82,8 +82,8 @@ impl Machine {
         self.cid.load(Ordering::Relaxed)
     }
 
-    /// Notes that it has another one now.
-    pub(crate) fn set_cid(&self, cid: u32) {
+    /// Notes that its device gives it another one now.
+    pub fn set_cid(&self, cid: u32) {
         self.cid.store(cid, Ordering::Relaxed);
     }
 

@@ -38,7 +38,6 @@ pub struct Offer {
 pub struct Device {
     wire: Arc<Mutex<Wire>>,
     port: PortId,
-    cid: u32,
     offer: Offer,
     memory: Memory,
     /// The framework lets go of its end of the exit event without closing it.
@@ -46,18 +45,11 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device for the guest with this CID, at this port of the wire.
-    pub fn new(
-        wire: Arc<Mutex<Wire>>,
-        port: PortId,
-        cid: u32,
-        offer: Offer,
-        memory: Memory,
-    ) -> Self {
+    /// A device for the guest at this port of the wire.
+    pub fn new(wire: Arc<Mutex<Wire>>, port: PortId, offer: Offer, memory: Memory) -> Self {
         Device {
             wire,
             port,
-            cid,
             offer,
             memory,
             exit_fd: AtomicI32::new(-1),
@@ -138,7 +130,8 @@ impl VhostUserBackend for Device {
 
     fn get_config(&self, offset: u32, size: u32) -> Vec<u8> {
         // struct virtio_vsock_config is the CID and nothing else.
-        let config = u64::from(self.cid).to_le_bytes();
+        let cid = self.wire().cid(self.port);
+        let config = u64::from(cid).to_le_bytes();
         let start = offset as usize;
         let range = start..start.saturating_add(size as usize);
         config.get(range).unwrap_or_default().to_vec()
@@ -172,15 +165,16 @@ impl VhostUserBackend for Device {
         queues: &[Vring],
         _thread: usize,
     ) -> io::Result<()> {
-        if let Some(side) = side_of(event.into())? {
-            self.tell(|wire| wire.kick(self.port, side, queues, &self.memory));
+        match side_of(event.into())? {
+            Some(side) => self.tell(|wire| wire.kick(self.port, side, queues, &self.memory)),
+            None => self.tell(|wire| wire.kick_event(self.port)),
         }
         Ok(())
     }
 }
 
-/// Which of the packets' queues it is; none if it is the event queue, whose buffers stay unused because
-/// the wire has no events to tell.
+/// Which of the packets' queues it is; none if it is the event queue, whose buffers stay unused as long as
+/// no script has an event to tell.
 fn side_of(queue: u32) -> io::Result<Option<Side>> {
     match queue {
         0 => Ok(Some(Side::Rx)),

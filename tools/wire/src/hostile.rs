@@ -37,6 +37,9 @@
 //!   another header over the last packet or batch, and its own again. What the
 //!   guest frees meanwhile is written to as well, so change nothing that makes it
 //!   drop the packet.
+//! - `event [id=N] [used=N] [cid=N]`: an event, as a rule that the transport was reset, which takes a
+//!   buffer of the event queue; before it, the guest gets another CID. The guest's device has to be one
+//!   whose event queue leaves QEMU, as those with rings of another size.
 //! - `hold` … `release`: take the guest's packets, but keep their buffers
 //! - `deaf` … `listen`: do not take them at all
 //! - `fuzz bursts=N [first=N]`: bursts drawn from the seed, each by its number alone

@@ -23,8 +23,7 @@ const COLLECT_BYTES: usize = 512 * 1024;
 /// Buffers filled for one guest before the others have their turn.
 const DELIVER_BUFFERS: usize = 256;
 
-/// The two queues of a guest that are the device's; the third, the event queue,
-/// never leaves QEMU. The discriminants are the queues' numbers.
+/// The two queues of a guest that have packets. The discriminants are the queues' numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Packets to the guest.
@@ -36,6 +35,8 @@ pub enum Side {
 struct Link {
     rx: GuestQueue,
     tx: GuestQueue,
+    /// The third queue. That of QEMU's own socket device never leaves QEMU, and does not run here.
+    event: Option<GuestQueue>,
 }
 
 /// A guest's end of the wire, whether a guest is there or not.
@@ -110,10 +111,12 @@ impl Port {
     }
 
     /// A QEMU is there, with these queues in this memory.
-    pub fn attach(&mut self, [rx, tx]: [Vring; 2], memory: Memory) {
+    pub fn attach(&mut self, [rx, tx]: [Vring; 2], event: Option<Vring>, memory: Memory) {
+        let queue = |vring| GuestQueue::new(vring, memory.clone());
         self.link = Some(Link {
-            rx: GuestQueue::new(rx, memory.clone()),
-            tx: GuestQueue::new(tx, memory),
+            rx: queue(rx),
+            tx: queue(tx),
+            event: event.map(queue),
         });
     }
 
@@ -141,6 +144,13 @@ impl Port {
                 self.stats.tx_queue.kicks += 1;
                 self.tx_work = !self.tx_broken;
             }
+        }
+    }
+
+    /// The guest kicked its event queue, of which nobody but a script takes notice.
+    pub fn kick_event(&mut self) {
+        if let Some(play) = &mut self.play {
+            play.engine.kick();
         }
     }
 

@@ -26,7 +26,7 @@ pub fn serve(
     loop {
         // Nothing of one connection reaches the next: a new QEMU finds a new device.
         let memory = Memory::new(GuestMemoryMmap::new());
-        let device = Device::new(wire.clone(), port, cid, offer, memory.clone());
+        let device = Device::new(wire.clone(), port, offer, memory.clone());
         let mut daemon = VhostUserDaemon::new(format!("port-{cid}"), Arc::new(device), memory)
             .map_err(anyhow_error)?;
         daemon.start(&mut listener).map_err(anyhow_error)?;

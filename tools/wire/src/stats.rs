@@ -41,6 +41,8 @@ pub struct PortStats {
     pub rx_queue: QueueStats,
     /// How the TX queue was served.
     pub tx_queue: QueueStats,
+    /// How the event queue was served, by scripts.
+    pub event_queue: QueueStats,
 }
 
 /// Packets of a guest that were dropped, by reason.

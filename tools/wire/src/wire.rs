@@ -52,10 +52,21 @@ impl Wire {
     pub fn kick(&mut self, id: PortId, side: Side, queues: &[Vring], memory: &Memory) {
         let port = self.port(id);
         if !port.is_attached() {
-            let [rx, tx, ..] = queues else { return };
-            port.attach([rx.clone(), tx.clone()], memory.clone());
+            let [rx, tx, rest @ ..] = queues else { return };
+            let packets = [rx.clone(), tx.clone()];
+            port.attach(packets, rest.first().cloned(), memory.clone());
         }
         port.kick(side);
+    }
+
+    /// The guest kicked its event queue, or that began to run.
+    pub fn kick_event(&mut self, id: PortId) {
+        self.port(id).kick_event();
+    }
+
+    /// The CID of the guest at a port.
+    pub fn cid(&self, id: PortId) -> u32 {
+        self.ports[id.0].cid()
     }
 
     /// The queue stops: the driver resets its device, or the guest stops. The

@@ -10,6 +10,7 @@ mod reset;
 mod rounds;
 mod surprise;
 mod suspend;
+mod told;
 mod traffic;
 
 use crate::case::Case;
@@ -25,6 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
         kill::cases(),
         boot::cases(),
         suspend::cases(),
+        told::cases(),
     ]
     .into_iter()
     .flatten()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Does what a script says, as far as the guest lets it at each moment.
 
+mod event;
 mod send;
 mod step;
 mod wait;
@@ -19,6 +20,7 @@ use crate::args::UsedBatch;
 use crate::header::{Header, op};
 use crate::queue::{Broken, GuestQueue, Round};
 use crate::stats::QueueStats;
+pub use event::News;
 
 /// Steps in one go, before others may have the wire.
 const BUDGET: usize = 512;
@@ -62,6 +64,10 @@ pub struct Engine {
     syncs: u32,
     was_reset: bool,
     tx_interrupts: u64,
+    /// An event that the guest is yet to be told of.
+    news: Option<News>,
+    /// It was told of the one of this step.
+    told: bool,
     hold: bool,
     deaf: bool,
     held: Vec<u16>,
@@ -121,6 +127,8 @@ impl Engine {
             syncs: 0,
             was_reset: false,
             tx_interrupts: 0,
+            news: None,
+            told: false,
             hold: false,
             deaf: false,
             held: Vec::new(),

@@ -3,13 +3,17 @@
 
 use std::str::{FromStr, SplitWhitespace};
 
-use super::script::{Field, GuestProgram, Order, Packet, Script, Step, Wait};
+use super::script::{Event, Field, GuestProgram, Order, Packet, Script, Step, Wait};
 use super::value::{CONSTANTS, Value, number};
 use crate::header::{TYPE_SEQPACKET, TYPE_STREAM};
 
 /// Milliseconds that a script waits for something of the guest, unless it says
 /// otherwise.
 const PATIENCE: u64 = 20_000;
+
+/// `VIRTIO_VSOCK_EVENT_TRANSPORT_RESET`, and the bytes of `struct virtio_vsock_event`.
+const TRANSPORT_RESET: u64 = 0;
+const EVENT_LEN: u64 = 4;
 
 impl FromStr for Script {
     type Err = String;
@@ -167,6 +171,11 @@ fn step(verb: &str, words: &mut Words<'_>) -> Result<Step, String> {
             microseconds: words.number("us")?.unwrap_or(1000),
             fields: words.fields(Field::is_of_header)?,
         },
+        "event" => Step::Event(Event {
+            id: words.value("id")?.unwrap_or(Value::Number(TRANSPORT_RESET)),
+            used: words.value("used")?.unwrap_or(Value::Number(EVENT_LEN)),
+            cid: words.value("cid")?,
+        }),
         "hold" => Step::Hold(true),
         "release" => Step::Hold(false),
         "deaf" => Step::Deaf(true),
@@ -178,7 +187,7 @@ fn step(verb: &str, words: &mut Words<'_>) -> Result<Step, String> {
         _ => {
             return Err(format!(
                 "'{verb}' is no step; there are accept, serve, connect, send, batch, repeat, end, wait, \
-                 sync, notify, change, hold, release, deaf, listen, fuzz, seed, guest, message, answers, counts, grows, timing and \
+                 sync, notify, change, event, hold, release, deaf, listen, fuzz, seed, guest, message, answers, counts, grows, timing and \
                  reload"
             ));
         }
@@ -287,6 +296,14 @@ impl<'a> Words<'a> {
         number.map(Some)
     }
 
+    fn value(&mut self, key: &str) -> Result<Option<Value>, String> {
+        let value = self.take(key).map(|text| {
+            let value = text.parse();
+            value.map_err(|why| format!("{key}={text}: {why}"))
+        });
+        value.transpose()
+    }
+
     fn port(&mut self, key: &str) -> Result<u32, String> {
         let number = self.number(key)?.ok_or(format!("{key}=PORT is missing"))?;
         as_port(number)
@@ -315,10 +332,7 @@ impl<'a> Words<'a> {
             if !may(field) {
                 continue;
             }
-            if let Some(text) = self.take(name) {
-                let value = text
-                    .parse()
-                    .map_err(|why| format!("{name}={text}: {why}"))?;
+            if let Some(value) = self.value(name)? {
                 fields.push((field, value));
             }
         }
@@ -368,6 +382,8 @@ mod tests {
             wait ms=3
             wait reset
             notify tx times=4
+            event
+            event id=max used=one(3|5) cid=7
             hold
         ";
         let script: Script = text.parse().unwrap();
@@ -376,7 +392,7 @@ mod tests {
         assert!(script.guests[0].seqpacket && script.guests[0].reads && !script.guests[0].listens);
         assert_eq!(script.guests[0].buffer, Some(4096));
         assert_eq!(script.counts, [("rx_drop_long".into(), 6)]);
-        assert_eq!(script.steps.len(), 7);
+        assert_eq!(script.steps.len(), 9);
         let Step::Repeat(Value::Number(3), steps) = &script.steps[1] else {
             panic!("{:?}", script.steps)
         };

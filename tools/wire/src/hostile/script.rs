@@ -108,6 +108,8 @@ pub enum Step {
         /// The header's other state.
         fields: Vec<(Field, Value)>,
     },
+    /// Tell the guest of an event.
+    Event(Event),
     /// Take the guest's packets, but do not give their buffers back; or do so again.
     Hold(bool),
     /// Do not look at what the guest sends; or do so again.
@@ -119,6 +121,17 @@ pub enum Step {
         /// How many bursts.
         count: u64,
     },
+}
+
+/// An event, or what is called one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Which one.
+    pub id: Value,
+    /// Bytes written, as the used entry says.
+    pub used: Value,
+    /// The CID that the guest finds in the device's configuration from here on.
+    pub cid: Option<Value>,
 }
 
 /// A packet, by what is not right about it.

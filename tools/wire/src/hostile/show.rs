@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::script::{Field, GuestProgram, Order, Packet, Script, Step, Wait};
+use super::script::{Event, Field, GuestProgram, Order, Packet, Script, Step, Wait};
 use super::value::Value;
 use crate::header::TYPE_SEQPACKET;
 
@@ -133,6 +133,7 @@ impl fmt::Display for Step {
                 write!(f, "change us={microseconds}")?;
                 show_fields(f, fields)
             }
+            Step::Event(event) => write!(f, "{event}"),
             Step::Hold(on) => f.write_str(if *on { "hold" } else { "release" }),
             Step::Deaf(on) => f.write_str(if *on { "deaf" } else { "listen" }),
             Step::Fuzz { first, count } => write!(f, "fuzz first={first} bursts={count}"),
@@ -153,6 +154,16 @@ impl fmt::Display for Packet {
 fn show_fields(f: &mut fmt::Formatter<'_>, fields: &[(Field, Value)]) -> fmt::Result {
     let mut fields = fields.iter();
     fields.try_for_each(|(field, value)| write!(f, " {}={value}", field.name()))
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "event id={} used={}", self.id, self.used)?;
+        match &self.cid {
+            Some(cid) => write!(f, " cid={cid}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl fmt::Display for Wait {

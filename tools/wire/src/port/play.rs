@@ -4,12 +4,15 @@
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
+use vm_memory::Bytes;
+
 use super::Port;
 use crate::args::UsedBatch;
 use crate::header::Header;
-use crate::hostile::engine::Engine;
+use crate::hostile::engine::{Engine, News};
 use crate::hostile::report::Report;
-use crate::queue::Broken;
+use crate::queue::{Broken, GuestQueue};
+use crate::stats::QueueStats;
 
 /// A script under way, and whom to tell when it is over.
 pub(super) struct Play {
@@ -55,6 +58,20 @@ impl Port {
         for _ in 0..play.engine.take_tx_interrupts() {
             let stats = &mut self.stats.tx_queue;
             link.tx.open_stopped(UsedBatch::On, stats).interrupt();
+        }
+        if let (Some(news), Some(queue)) = (play.engine.news(), &link.event) {
+            match tell(news, queue, &mut self.stats.event_queue) {
+                Ok(true) => {
+                    // Who reads the configuration waits for the wire, and so finds it there.
+                    self.spec.cid = news.cid.unwrap_or(self.spec.cid);
+                    play.engine.was_told();
+                }
+                Ok(false) => {}
+                Err(Broken) => {
+                    let why = "the guest has broken its event queue";
+                    play.engine.fail(why.into());
+                }
+            }
         }
         if driven.is_err() {
             let why = "the guest has broken its ring";
@@ -103,4 +120,24 @@ impl Port {
         let engine = engine.filter(|engine| engine.report().is_none());
         engine.map(|engine| engine.hear(header)).is_some()
     }
+}
+
+/// Puts an event into a buffer of the guest's. False says that it has none there.
+fn tell(news: News, queue: &GuestQueue, stats: &mut QueueStats) -> Result<bool, Broken> {
+    let Some(mut round) = queue.open(UsedBatch::On, stats) else {
+        return Ok(false);
+    };
+    round.silence()?;
+    let Some(chain) = round.take()? else {
+        return Ok(false);
+    };
+    let head = chain.head_index();
+    if let Some(buffer) = chain.writable().next() {
+        // A guest whose buffer is not in its memory is told of nothing.
+        let _ = round
+            .memory()
+            .write_slice(&news.id.to_le_bytes(), buffer.addr());
+    }
+    round.publish_as_told(&[(head.into(), news.used)])?;
+    Ok(true)
 }

@@ -69,6 +69,7 @@ impl Engine {
                 self.change(Duration::from_micros(*microseconds), fields, round);
                 Go::On
             }
+            Step::Event(event) => self.tell(event, now),
             Step::Hold(on) => {
                 self.hold = *on;
                 Go::On

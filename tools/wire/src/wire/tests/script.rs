@@ -339,6 +339,15 @@ fn the_longest_wait_for_the_guest_is_told() {
 }
 
 #[test]
+fn an_event_needs_a_queue_that_is_the_wires_to_serve() {
+    let mut stage = Stage::new("event cid=7");
+    stage.tick(30_000);
+    assert_eq!(stage.wire.cid(PortId(0)), 3, "it was not told of another");
+    let error = stage.end().error.unwrap();
+    assert!(error.contains("a buffer in an event queue"), "{error}");
+}
+
+#[test]
 fn one_script_at_a_time() {
     let mut stage = Stage::new("wait ms=1000");
     let other = stage.wire.start_script(PortId(0), Script::default());
