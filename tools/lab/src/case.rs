@@ -149,9 +149,9 @@ impl Case {
         self.rigs.contains(&rig)
     }
 
-    /// Whether it can share a boot of an ordinary guest on that rig.
-    pub(crate) fn is_plain(&self, rig: RigKind) -> bool {
-        self.runs_on(rig) && !self.alone && self.setup == GuestSetup::default()
+    /// Whether it can share a boot of a guest that is set up so on that rig.
+    pub(crate) fn can_share(&self, rig: RigKind, setup: &GuestSetup) -> bool {
+        self.runs_on(rig) && !self.alone && self.setup == *setup
     }
 
     /// Names kernel messages that it provokes, as regular expressions.

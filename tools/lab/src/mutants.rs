@@ -9,9 +9,9 @@ mod list;
 mod table;
 mod trial;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use regex::Regex;
-use rig::{RigKind, Stalls};
+use rig::{GuestSetup, RigKind, Stalls};
 
 use crate::case::Case;
 use crate::workbench::Workbench;
@@ -33,6 +33,8 @@ pub(crate) struct Options {
 /// A mutant, and the cases that should notice it.
 struct Suspect {
     mutant: Mutant,
+    /// The guest that all of these cases need.
+    setup: GuestSetup,
     /// Places in the table of all cases.
     cases: Vec<usize>,
 }
@@ -60,9 +62,15 @@ pub(crate) fn mutants(options: &Options) -> Result<bool> {
         }
         let noticing = noticing(&mutant, &cases)
             .with_context(|| format!("mutant {:?} of {}", mutant.name, list::PLACE))?;
-        let cases = noticing;
-        suspects.push(Suspect { mutant, cases });
+        let (setup, cases) = noticing;
+        suspects.push(Suspect {
+            mutant,
+            setup,
+            cases,
+        });
     }
+    // Those for the same guest next to each other, as far as there is one such guest.
+    suspects.sort_by_key(|suspect: &Suspect| suspect.setup != GuestSetup::default());
     ensure!(
         !suspects.is_empty(),
         "no mutant matches; `--list` shows those that there are"
@@ -87,21 +95,30 @@ pub(crate) fn mutants(options: &Options) -> Result<bool> {
     Ok(table.finish())
 }
 
-/// The cases that should notice a mutant: at least one for each of its patterns.
-fn noticing(mutant: &Mutant, cases: &[Case]) -> Result<Vec<usize>> {
-    let mut found = Vec::new();
-    for pattern in &mutant.tests {
-        let pattern = Regex::new(pattern)?;
-        let fits = |case: &Case| pattern.is_match(&case.title()) && case.is_plain(RigKind::Wire);
-        let places = (0..cases.len()).filter(|place| fits(&cases[*place]));
-        let before = found.len();
-        found.extend(places);
-        ensure!(
-            found.len() > before,
-            "no case that can share a boot on the wire rig matches {pattern}"
-        );
+/// The cases that should notice a mutant, at least one for each of its patterns, and the guest that they
+/// share: an ordinary one, if that will do.
+fn noticing(mutant: &Mutant, cases: &[Case]) -> Result<(GuestSetup, Vec<usize>)> {
+    let patterns = mutant.tests.iter().map(|pattern| Regex::new(pattern));
+    let patterns = patterns.collect::<Result<Vec<_>, _>>()?;
+    let matching = |pattern: &Regex, setup: &GuestSetup| -> Vec<usize> {
+        let fits =
+            |case: &Case| pattern.is_match(&case.title()) && case.can_share(RigKind::Wire, setup);
+        let places = 0..cases.len();
+        places.filter(|place| fits(&cases[*place])).collect()
+    };
+    let ordinary = GuestSetup::default();
+    let odd = cases.iter().map(|case| &case.setup);
+    for setup in std::iter::once(&ordinary).chain(odd) {
+        let found = patterns.iter().map(|pattern| matching(pattern, setup));
+        let found: Vec<Vec<usize>> = found.collect();
+        if found.iter().all(|places| !places.is_empty()) {
+            return Ok((setup.clone(), found.concat()));
+        }
     }
-    Ok(found)
+    bail!(
+        "no guest of the wire rig has cases to share a boot that match each of {:?}",
+        mutant.tests
+    )
 }
 
 /// Tries the mutants of one kernel.
@@ -130,22 +147,72 @@ fn try_all(
     }
     step.done();
     let mut stalls = Stalls::default();
-    let trials = trial::Trials {
-        bench: &bench,
-        honest: &honest,
-        suspects: &suspects,
-        built: &built,
-        cases,
-    };
-    for (suspect, fate) in suspects.iter().zip(trials.run(&mut stalls)?) {
-        table.add(Row {
-            mutant: suspect.mutant.clone(),
-            fate,
-        });
+    let mut rest = &built[..];
+    // Those with the same guest share its boots.
+    for suspects in suspects.chunk_by(|one, next| one.setup == next.setup) {
+        let (built, others) = rest.split_at(suspects.len());
+        rest = others;
+        let trials = trial::Trials {
+            bench: &bench,
+            honest: &honest,
+            suspects,
+            built,
+            cases,
+        };
+        for (suspect, fate) in suspects.iter().zip(trials.run(&mut stalls)?) {
+            table.add(Row {
+                mutant: suspect.mutant.clone(),
+                fate,
+            });
+        }
     }
     bench.progress.say(format!(
         "{stalls}; logs are in {}",
         bench.run.path().display()
     ));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn suspect(tests: &[&str]) -> Mutant {
+        Mutant {
+            name: "no lock".into(),
+            file: "rust/x.rs".into(),
+            find: "1".into(),
+            replace: "2".into(),
+            tests: tests.iter().map(ToString::to_string).collect(),
+            kernel: Kernel::Stock,
+            alive: None,
+        }
+    }
+
+    fn cases() -> Vec<Case> {
+        let case = |name: &str| Case::new(name, |_| Ok(()));
+        let odd = || GuestSetup::default().without_indirect();
+        let cases = vec![case("a"), case("b").setup(odd()), case("ab").setup(odd())];
+        crate::case::table([("one", cases)])
+    }
+
+    #[test]
+    fn every_mutant_of_the_list_has_cases() {
+        let cases = pool();
+        for mutant in list::read().unwrap() {
+            noticing(&mutant, &cases).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_ordinary_guest_is_taken_if_it_will_do() {
+        let find = |tests: &[&str]| noticing(&suspect(tests), &cases());
+        let (setup, places) = find(&["a$"]).unwrap();
+        assert_eq!((setup, places), (GuestSetup::default(), vec![0]));
+        let (setup, places) = find(&["a", "b"]).unwrap();
+        assert_eq!(places, [2, 1, 2]);
+        assert_ne!(setup, GuestSetup::default());
+        assert!(find(&["^one: a$", "^one: b$"]).is_err());
+        assert!(find(&["c"]).is_err());
+    }
 }

@@ -37,7 +37,7 @@ pub(super) struct Trials<'a> {
     pub bench: &'a Workbench,
     /// The driver as it is.
     pub honest: &'a Path,
-    /// The mutants.
+    /// The mutants, all for the same guest.
     pub suspects: &'a [Suspect],
     /// Their modules.
     pub built: &'a [PathBuf],
@@ -51,6 +51,7 @@ impl Trials<'_> {
         let mut config = self.bench.rig_config(Some(self.honest));
         config.lab_root = true;
         config.wire_options.extend(services::options());
+        config.setup = self.suspects[0].setup.clone();
         // A mutant's unit tests are meant to fail, and leave the machine as it was.
         config.expected = Expected::new([r"\bnot ok \d+ "])?;
         let progress = &self.bench.progress;
