@@ -57,15 +57,14 @@ impl Leftovers {
         })
     }
 
-    /// What grew by so much that a fraction of `packets` may have left something behind.
-    pub(crate) fn grown(&self, after: &Self, packets: u64) -> Vec<String> {
-        let bound = NOISE.max(packets / 8);
+    /// What grew by more than it does by itself, however much was sent meanwhile.
+    pub(crate) fn grown(&self, after: &Self) -> Vec<String> {
         let mut grown: Vec<String> = after
             .objects
             .iter()
             .filter_map(|(name, last)| {
                 let first = self.objects.get(name).copied().unwrap_or(0);
-                (*last > first + bound).then(|| format!("{name}: {first}, then {last} objects"))
+                (*last > first + NOISE).then(|| format!("{name}: {first}, then {last} objects"))
             })
             .collect();
         let kilobytes = [
@@ -73,7 +72,7 @@ impl Leftovers {
             ("virtual memory", self.mapped, after.mapped),
         ];
         for (what, first, last) in kilobytes {
-            if last > first + NOISE_KB.max(packets / 2) {
+            if last > first + NOISE_KB {
                 grown.push(format!("{what}: {first}, then {last} kB"));
             }
         }
@@ -81,11 +80,11 @@ impl Leftovers {
     }
 
     /// Measures until nothing is left behind that was not there before, or it has had the time to go.
-    pub(crate) fn settle(&self, machine: &Machine, packets: u64) -> Result<(Self, Vec<String>)> {
+    pub(crate) fn settle(&self, machine: &Machine) -> Result<(Self, Vec<String>)> {
         let deadline = Instant::now() + SETTLES;
         loop {
             let after = Self::of(machine)?;
-            let grown = self.grown(&after, packets);
+            let grown = self.grown(&after);
             if grown.is_empty() || Instant::now() > deadline {
                 return Ok((after, grown));
             }
@@ -119,25 +118,25 @@ mod tests {
     }
 
     #[test]
-    fn a_leak_of_some_packets_is_seen() {
+    fn a_leak_is_seen() {
         let before = leftovers(100, 400_000);
-        assert!(before.grown(&leftovers(200, 400_000), 2000).is_empty());
-        let grown = before.grown(&leftovers(500, 400_000), 2000);
+        assert!(before.grown(&leftovers(200, 400_000)).is_empty());
+        let grown = before.grown(&leftovers(500, 400_000));
         assert_eq!(grown, ["skbuff_head_cache: 100, then 500 objects"]);
-        let grown = before.grown(&leftovers(100, 396_000), 2000);
+        let grown = before.grown(&leftovers(100, 396_000));
         assert!(
             grown[0].starts_with("pages that nothing accounts for"),
             "{grown:?}"
         );
-        assert!(before.grown(&leftovers(300, 399_000), 2000).is_empty());
+        assert!(before.grown(&leftovers(200, 399_000)).is_empty());
     }
 
     #[test]
     fn areas_of_virtual_memory_count_by_what_is_in_them() {
         let before = leftovers(100, 400_000);
         let after = leftovers_with(100, 399_500, 1500);
-        assert!(before.grown(&after, 2000).is_empty());
-        let grown = before.grown(&leftovers_with(100, 395_000, 6000), 2000);
+        assert!(before.grown(&after).is_empty());
+        let grown = before.grown(&leftovers_with(100, 395_000, 6000));
         assert_eq!(grown, ["virtual memory: 1000, then 6000 kB"]);
     }
 

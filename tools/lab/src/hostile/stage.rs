@@ -23,8 +23,10 @@ pub(crate) struct Stage<'a> {
     guest: &'a Machine,
     wire: &'a Wire,
     subject: Subject,
-    /// The guest's memory before the next script.
+    /// The guest's memory before the next script, or before the first.
     before: Leftovers,
+    /// Scripts are parts of one, which must not leave anything behind however long it is.
+    lasting: bool,
 }
 
 impl<'a> Stage<'a> {
@@ -38,7 +40,15 @@ impl<'a> Stage<'a> {
             wire,
             subject,
             before: Leftovers::of(guest)?,
+            lasting: false,
         })
+    }
+
+    /// Holds what each script leaves behind against the guest's memory before the first: what is lost
+    /// of one packet in a thousand adds up.
+    pub(crate) fn lasting(mut self) -> Self {
+        self.lasting = true;
+        self
     }
 
     /// Plays a script. An error is the end of the machine, or of the driver; all else is in what was
@@ -65,8 +75,7 @@ impl<'a> Stage<'a> {
             guest.check()?;
             faults.push(format!("{error:#}"));
         }
-        let packets = report.sent;
-        let (after, grown) = self.before.settle(guest, packets)?;
+        let (after, grown) = self.before.settle(guest)?;
         faults.extend(grown.iter().map(|grown| format!("left behind: {grown}")));
         let counters = match (counters, self.counters()?) {
             // Loaded anew, it counts anew.
@@ -93,7 +102,9 @@ impl<'a> Stage<'a> {
             guest.check()?;
             faults.push(error.to_string());
         }
-        self.before = after;
+        if !self.lasting {
+            self.before = after;
+        }
         if !faults.is_empty() {
             // What failed here must not fail the next one as well.
             load(guest, &self.subject.driver()).context("loading the driver after a failure")?;

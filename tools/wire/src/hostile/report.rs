@@ -14,6 +14,9 @@ pub struct Report {
     pub error: Option<String>,
     /// Used entries that it showed the guest.
     pub sent: u64,
+    /// Packets that no honest device sends: of no connection, or with a header or a used length that
+    /// is not right. Those beyond what a socket has room for, and those out of order, are not among them.
+    pub wrong: u64,
     /// How often it moved the used index for them.
     pub publications: u64,
     /// How long it ran.

@@ -47,6 +47,7 @@ impl Engine {
             let id = self.value(id, 0, &moment) as u32;
             let used = value_of(&packet.fields, Field::Used);
             let used = used.map_or(HEADER_LEN as u64, |used| self.value(used, 44, &moment));
+            self.report.wrong += 1;
             self.used(id, used as u32, round)?;
             return Ok(Ok(true));
         }
@@ -82,6 +83,8 @@ impl Engine {
         let used = value_of(&packet.fields, Field::Used);
         let used = used.map_or(honest, |used| self.value(used, honest, &moment)) as u32;
 
+        let is_right = at.is_some() && header == right && u64::from(used) == honest;
+        self.report.wrong += u64::from(!is_right);
         if let Some(at) = at {
             if is_payload(&header, &right, used, moment.posted) {
                 self.partners[at].sent(header.len.get());

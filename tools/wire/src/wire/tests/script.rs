@@ -104,6 +104,7 @@ fn an_honest_beginning_and_then_a_packet_too_many() {
     let report = stage.end();
     assert_eq!(report.error, None);
     assert_eq!((report.sent, report.publications), (4, 4));
+    assert_eq!(report.wrong, 2);
     assert_eq!(report.answers[OTHERS], [("request".into(), 1)].into());
     assert_eq!(report.answers["a"], [("rst".into(), 1)].into());
 }
@@ -169,6 +170,7 @@ fn a_batch_that_is_too_long_for_the_buffers_goes_on_when_there_are_more() {
     assert_eq!(stage.hear(8).len(), 4);
     let report = stage.end();
     assert_eq!((report.sent, report.publications), (20, 3));
+    assert_eq!(report.wrong, 20, "they are of no connection");
 }
 
 #[test]
