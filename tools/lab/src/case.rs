@@ -7,6 +7,7 @@ pub(crate) mod fixture;
 pub(crate) mod memory;
 pub(crate) mod messages;
 pub(crate) mod mode;
+pub(crate) mod races;
 pub(crate) mod tap;
 pub(crate) mod turn;
 

@@ -143,6 +143,7 @@ pub(crate) fn conformance(options: &Options) -> Result<bool> {
             config.setup = boot[0].setup.clone();
             let rig = Rig::open(kind, config, &workbench.run, &workbench.progress)?;
             let mut runner = Runner {
+                races: None,
                 tap: &mut tap,
                 matrix: &mut matrix,
                 rig: &rig,

@@ -26,6 +26,8 @@ pub struct Kernel {
     release: String,
     folder: PathBuf,
     make_variables: MakeVariables,
+    /// What is special about it, if it is a debug kernel.
+    checkers: Option<Checkers>,
 }
 
 /// The vsock programs of the kernel's own test suite, statically linked.
@@ -89,6 +91,7 @@ impl Kernel {
             release: release.to_string(),
             folder,
             make_variables: build::COMPILER,
+            checkers: None,
         })
     }
 
@@ -104,9 +107,14 @@ impl Kernel {
         Ok(prepared.max())
     }
 
-    /// Is it the debug kernel?
+    /// Is it a debug kernel?
     pub fn is_debug(&self) -> bool {
-        self.make_variables == debug::COMPILER
+        self.checkers.is_some()
+    }
+
+    /// Is it the debug kernel that looks for data races, and for nothing else that takes time?
+    pub fn looks_for_races(&self) -> bool {
+        self.checkers == Some(Checkers::Races)
     }
 
     /// Its release, as `uname -r` prints it.
@@ -131,10 +139,7 @@ impl Kernel {
 
     /// What has to be on its command line, which only a boot loader's is in time for.
     pub(crate) fn command_line(&self) -> &'static str {
-        match self.is_debug() {
-            true => debug::COMMAND_LINE,
-            false => "",
-        }
+        self.checkers.map_or("", Checkers::command_line)
     }
 
     /// The folder of its modules, with depmod's tables.

@@ -9,6 +9,7 @@ use rig::{Pair, Progress, Rig, RigKind, Stalls, Step};
 use super::matrix::Matrix;
 use crate::case::Case;
 use crate::case::fixture::{Fixture, Length, Subject};
+use crate::case::races::Races;
 use crate::case::tap::{Tap, TestResult, Verdict};
 use crate::case::turn::{self, Turn};
 
@@ -22,6 +23,8 @@ pub(crate) struct Runner<'a, W> {
     pub rig: &'a Rig,
     /// How long loops are.
     pub length: Length,
+    /// Where data races go, if the kernel looks for them.
+    pub races: Option<&'a mut Races>,
     /// Counts the rig's stalls.
     pub stalls: &'a mut Stalls,
     /// Tells of what goes on.
@@ -67,6 +70,7 @@ impl<W: Write> Runner<'_, W> {
         let mut reached = Reached::default();
         let (length, progress) = (self.length, self.progress);
         let (tap, matrix) = (&mut *self.tap, &mut *self.matrix);
+        let mut races = self.races.as_deref_mut();
         let mut show = |both: &Both| {
             both.show(tap);
             matrix.add(&both.c, &both.ours);
@@ -78,9 +82,12 @@ impl<W: Write> Runner<'_, W> {
                 ..Reached::default()
             };
             let mut boot = Boot::begin(pair, length, &step)?;
+            if let Some(races) = &mut races {
+                races.begin(&boot.c)?;
+            }
             for case in cases {
                 reached.begun = true;
-                let broke = boot.run(case, &mut reached);
+                let broke = boot.run(case, &mut reached, races.as_deref_mut());
                 if at_once && reached.c.is_none() {
                     reached.done.last().into_iter().for_each(&mut show);
                 }
@@ -181,13 +188,22 @@ impl<'a> Boot<'a> {
     }
 
     /// Gives both drivers their turns; an error says that the machines are gone or wedged.
-    fn run(&mut self, case: &Case, reached: &mut Reached) -> Result<()> {
+    fn run(
+        &mut self,
+        case: &Case,
+        reached: &mut Reached,
+        mut races: Option<&mut Races>,
+    ) -> Result<()> {
+        let mut take = |fixture: &Fixture<'_>| match &mut races {
+            Some(races) => races.take(fixture, &case.title()),
+            None => Ok(()),
+        };
         let c = match reached.c.take() {
             Some(results) => results,
             None => {
                 self.step.detail(format!("{}, C", case.title()));
                 let mut turn = turn::take(&self.c, case);
-                let handed = self.hand_over(case, &mut turn);
+                let handed = self.hand_over(case, &mut turn).and(take(&self.c));
                 if handed.is_err() {
                     reached.c = Some(turn.results);
                     return handed;
@@ -203,7 +219,7 @@ impl<'a> Boot<'a> {
             self.step.detail("finding out what the failure left behind");
             turn::recover(&self.ours)?;
         }
-        Ok(())
+        take(&self.ours)
     }
 
     /// What the C driver left behind must not fail ours: either ours, loaded in its place, moves bytes,

@@ -42,6 +42,18 @@ impl Checkers {
         }
     }
 
+    /// What has to be on the command line.
+    pub(super) fn command_line(self) -> &'static str {
+        match self {
+            // With five-level paging KASAN, and with it lockdep, is lost to a false report: an interrupt
+            // that comes while the boot CPU's features are being found out again. How many levels there
+            // are is decided before a command line of the kernel's own is looked at. And by default
+            // KASAN reports once only.
+            Self::Memory => "no5lvl kasan_multi_shot",
+            Self::Races => "",
+        }
+    }
+
     fn fragment(self) -> String {
         let own = match self {
             Self::Memory => include_str!("../../config/debug.config"),
@@ -57,11 +69,6 @@ impl Checkers {
 /// Clang, because the kernel takes KASAN together with Rust from it alone; the version is that of
 /// Debian 13, whose Rust compiler has the same LLVM.
 pub(super) const COMPILER: MakeVariables = &["LLVM=-19"];
-
-/// With five-level paging KASAN, and with it lockdep, is lost to a false report: an interrupt that
-/// comes while the boot CPU's features are being found out again. How many levels there are is decided
-/// before a command line of the kernel's own is looked at. And by default KASAN reports once only.
-pub(super) const COMMAND_LINE: &str = "no5lvl kasan_multi_shot";
 
 /// No part of this kernel is built from these, and their Kconfig files stay.
 const LEFT_OUT: [&str; 7] = [
@@ -100,6 +107,7 @@ impl Kernel {
             release,
             folder,
             make_variables: COMPILER,
+            checkers: Some(checkers),
         })
     }
 }
