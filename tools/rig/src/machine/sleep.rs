@@ -6,8 +6,8 @@
 //! no CPU is switched off and no firmware has a part in it. That of QEMU's PC loses registers of ACPI when
 //! it wakes from a suspend to RAM, and now and then its second CPU.
 //!
-//! It is woken by its serial port. QEMU's clock has an alarm, but no way to wake by it a machine that is
-//! only idle.
+//! It is woken by its serial port. An alarm of its clock did not wake it: for that the kernel arms an event
+//! of ACPI (`rtc_wake_on()` in drivers/rtc/rtc-cmos.c), which does not come from QEMU in this state.
 
 use super::Machine;
 use crate::board::Seat;
