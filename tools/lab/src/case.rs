@@ -45,8 +45,6 @@ pub(crate) struct Case {
     pub quick: bool,
     /// A debug kernel's checkers may see something in it.
     pub debug: bool,
-    /// It begins with a boot of its own, and nothing comes after it in that boot.
-    pub alone: bool,
     /// What is unusual about the guest that it needs.
     pub setup: GuestSetup,
     /// Kernel messages that it provokes, as regular expressions.
@@ -78,7 +76,6 @@ impl Case {
             whole: true,
             quick: false,
             debug: false,
-            alone: false,
             setup: GuestSetup::default(),
             provokes: Vec::new(),
             rigs: vec![RigKind::Wire, RigKind::Nested, RigKind::Kvm],
@@ -126,13 +123,6 @@ impl Case {
         self.short || self.quick || self.debug
     }
 
-    /// Gives it a boot of its own, for what cannot be undone.
-    #[allow(dead_code)]
-    pub(crate) fn alone(mut self) -> Self {
-        self.alone = true;
-        self
-    }
-
     /// Gives it a guest that is set up otherwise than usual.
     pub(crate) fn setup(mut self, setup: GuestSetup) -> Self {
         self.setup = setup;
@@ -152,7 +142,7 @@ impl Case {
 
     /// Whether it can share a boot of a guest that is set up so on that rig.
     pub(crate) fn can_share(&self, rig: RigKind, setup: &GuestSetup) -> bool {
-        self.runs_on(rig) && !self.alone && self.setup == *setup
+        self.runs_on(rig) && self.setup == *setup
     }
 
     /// Names kernel messages that it provokes, as regular expressions.
@@ -185,8 +175,7 @@ pub(crate) fn boots(cases: Vec<Case>, short_lives: bool) -> Vec<Vec<Case>> {
     for case in cases {
         let joins = |boot: &Vec<Case>| {
             let last = &boot[boot.len() - 1];
-            let fits = !last.alone && !case.alone && last.setup == case.setup;
-            fits && (!short_lives || last.noun == case.noun)
+            last.setup == case.setup && (!short_lives || last.noun == case.noun)
         };
         match boots.last_mut().filter(|boot| joins(boot)) {
             Some(boot) => boot.push(case),
@@ -208,7 +197,7 @@ mod tests {
         let case = |name: &str| Case::new(name, |_| Ok(()));
         let odd = || GuestSetup::default().without_indirect();
         table([
-            ("one", vec![case("a"), case("b"), case("c").alone()]),
+            ("one", vec![case("a"), case("b"), case("c")]),
             ("two", vec![case("d"), case("e").setup(odd())]),
             ("three", vec![case("f").setup(odd()), case("g")]),
         ])
@@ -216,11 +205,11 @@ mod tests {
 
     #[test]
     fn cases_share_a_boot_unless_they_cannot() {
-        assert_eq!(sizes(&boots(some(), false)), [2, 1, 1, 2, 1]);
+        assert_eq!(sizes(&boots(some(), false)), [4, 2, 1]);
     }
 
     #[test]
     fn short_lives_hold_one_noun_each() {
-        assert_eq!(sizes(&boots(some(), true)), [2, 1, 1, 1, 1, 1]);
+        assert_eq!(sizes(&boots(some(), true)), [3, 1, 1, 1, 1]);
     }
 }
