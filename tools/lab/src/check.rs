@@ -107,10 +107,7 @@ pub(crate) fn check(options: &Options) -> Result<bool> {
         None => workbench.choice.kinds(),
     };
     let module = match options.driver {
-        Subject::Rust => Some(match &options.module {
-            Some(module) => module.clone(),
-            None => workbench.module()?,
-        }),
+        Subject::Rust => Some(workbench.module_or(options.module.as_ref())?),
         Subject::C => None,
     };
     let mut tap = Tap::new(std::io::stdout(), workbench.progress.clone());

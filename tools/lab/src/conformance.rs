@@ -117,10 +117,7 @@ pub(crate) fn conformance(options: &Options) -> Result<bool> {
         Some(kind) => vec![kind],
         None => workbench.choice.kinds(),
     };
-    let module = match &options.module {
-        Some(module) => module.clone(),
-        None => workbench.module()?,
-    };
+    let module = workbench.module_or(options.module.as_ref())?;
     let mut tap = Tap::new(std::io::stdout(), workbench.progress.clone());
     tap.note(&format!(
         "kernel {}; {}",

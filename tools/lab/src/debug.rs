@@ -101,10 +101,7 @@ pub(crate) fn check_debug(options: &Options) -> Result<bool> {
         bench.kernel.is_debug(),
         "KERNEL={kernel} is no debug kernel; leave it out, or take KERNEL=kcsan"
     );
-    let module = match &options.module {
-        Some(module) => module.clone(),
-        None => bench.module()?,
-    };
+    let module = bench.module_or(options.module.as_ref())?;
     let far_kernel = Kernel::prepare_named("", &Cache::open()?, &bench.progress)?;
     let about = format!(
         "{}, and {} on the far side; {}",

@@ -65,10 +65,7 @@ pub(crate) fn hostile(options: &Options) -> Result<bool> {
         "no script has such a name; --list shows them"
     );
     let workbench = Workbench::open("hostile")?;
-    let module = match &options.module {
-        Some(module) => module.clone(),
-        None => workbench.module()?,
-    };
+    let module = workbench.module_or(options.module.as_ref())?;
     let mut config = workbench.rig_config(Some(&module));
     config.wire_options.extend(services::options());
     let kind = RigKind::GuestBound;

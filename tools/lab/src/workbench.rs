@@ -78,6 +78,11 @@ impl Workbench {
         make
     }
 
+    /// The build of the module that the user has given, or one that is made now.
+    pub(crate) fn module_or(&self, given: Option<&PathBuf>) -> Result<PathBuf> {
+        given.map_or_else(|| self.module(), |module| Ok(module.clone()))
+    }
+
     /// Builds the module for the guests' kernel, or finds that nothing is to be done.
     pub(crate) fn module(&self) -> Result<PathBuf> {
         let step = self.progress.step("building the module");

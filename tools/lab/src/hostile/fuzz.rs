@@ -76,10 +76,7 @@ pub(crate) fn fuzz(options: &Options) -> Result<bool> {
         None => clock()?.as_nanos() as u64 % 1_000_000_007,
     };
     let workbench = Workbench::open("fuzz")?;
-    let module = match &options.module {
-        Some(module) => module.clone(),
-        None => workbench.module()?,
-    };
+    let module = workbench.module_or(options.module.as_ref())?;
     let mut config = workbench.rig_config(Some(&module));
     config.wire_options.extend(services::options());
     let rig = Rig::open(
