@@ -69,8 +69,8 @@ pub(crate) fn mutants(options: &Options) -> Result<bool> {
             cases,
         });
     }
-    // Those for the same guest next to each other, as far as there is one such guest.
-    suspects.sort_by_key(|suspect: &Suspect| suspect.setup != GuestSetup::default());
+    // Those for the same guest next to each other, and those for the ordinary one first.
+    suspects.sort_by(|one: &Suspect, other| one.setup.cmp(&other.setup));
     ensure!(
         !suspects.is_empty(),
         "no mutant matches; `--list` shows those that there are"

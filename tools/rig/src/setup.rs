@@ -5,8 +5,8 @@
 /// Interrupts of three queues, and of the configuration.
 const VECTORS: u32 = 4;
 
-/// How the guest under test is set up; by default, as usual.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// How the guest under test is set up; by default, as usual, which comes before all else in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GuestSetup {
     no_indirect: bool,
     no_seqpacket: bool,
