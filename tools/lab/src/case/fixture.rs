@@ -170,6 +170,14 @@ impl<'a> Fixture<'a> {
         transfer::run(transfer, guest, far)
     }
 
+    /// Makes the transfers that show that the driver works at all.
+    pub(crate) fn works(&self) -> Result<()> {
+        let transfers = transfer::smoke();
+        transfers
+            .iter()
+            .try_for_each(|transfer| self.transfer(transfer))
+    }
+
     /// Begins a transfer.
     pub(crate) fn begin<'t>(&self, transfer: &'t Transfer) -> Result<Running<'t>> {
         let (guest, far) = self.ends();

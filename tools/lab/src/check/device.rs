@@ -9,7 +9,6 @@ use vsock_peer::plan::Kind;
 
 use crate::case::Case;
 use crate::case::fixture::{Fixture, PATIENCE, Subject, until};
-use crate::transfer::smoke;
 use crate::transfer::{Direction, Transfer, report};
 
 /// How soon the programs whose connections the device carried have to notice that it is gone.
@@ -43,10 +42,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 fn works(fixture: &Fixture<'_>, when: &'static str) -> Result<()> {
-    for transfer in smoke() {
-        fixture.transfer(&transfer).context(when)?;
-    }
-    Ok(())
+    fixture.works().context(when)
 }
 
 /// The driver's word of a refusal; the C driver refuses without one.

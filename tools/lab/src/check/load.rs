@@ -110,11 +110,9 @@ fn back_and_forth(fixture: &Fixture<'_>) -> Result<()> {
     };
     for driver in [&other, &ours] {
         fixture.use_driver(driver)?;
-        for transfer in crate::transfer::smoke() {
-            fixture
-                .transfer(&transfer)
-                .with_context(|| format!("with {}", driver.name()))?;
-        }
+        fixture
+            .works()
+            .with_context(|| format!("with {}", driver.name()))?;
     }
     Ok(())
 }

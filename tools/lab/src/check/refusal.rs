@@ -6,7 +6,6 @@ use rig::{Driver, KlogRecord};
 
 use crate::case::Case;
 use crate::case::fixture::{EBUSY, Fixture};
-use crate::transfer::smoke;
 
 const EINVAL: i32 = 22;
 
@@ -96,18 +95,9 @@ fn beside_c(fixture: &Fixture<'_>) -> Result<()> {
             "the message does not say {needed:?}: {message}"
         );
     }
-    for transfer in smoke() {
-        fixture
-            .transfer(&transfer)
-            .context("the C driver, after the refusal")?;
-    }
+    fixture.works().context("the C driver, after the refusal")?;
     fixture.reload([])?;
-    for transfer in smoke() {
-        fixture
-            .transfer(&transfer)
-            .context("after the C driver was unloaded")?;
-    }
-    Ok(())
+    fixture.works().context("after the C driver was unloaded")
 }
 
 fn out_of_range(fixture: &Fixture<'_>) -> Result<()> {
@@ -141,11 +131,7 @@ fn at_the_bounds(fixture: &Fixture<'_>) -> Result<()> {
         ["rx_batch_packets=1024", "rx_batch_bytes=1048576"],
     ] {
         fixture.reload(parameters)?;
-        for transfer in smoke() {
-            fixture
-                .transfer(&transfer)
-                .with_context(|| parameters.join(" "))?;
-        }
+        fixture.works().with_context(|| parameters.join(" "))?;
     }
     fixture.reload([])
 }
@@ -153,8 +139,6 @@ fn at_the_bounds(fixture: &Fixture<'_>) -> Result<()> {
 /// The kernel itself ignores it, with a message; the driver has to work all the same.
 fn unknown_parameter(fixture: &Fixture<'_>) -> Result<()> {
     fixture.reload(["no_such_parameter=1"])?;
-    for transfer in smoke() {
-        fixture.transfer(&transfer)?;
-    }
+    fixture.works()?;
     fixture.reload([])
 }

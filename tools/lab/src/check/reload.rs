@@ -137,11 +137,9 @@ fn again_and_again(fixture: &Fixture<'_>) -> Result<()> {
         for round in 0..count {
             fixture.reload([])?;
             if round % 5 == 0 {
-                for transfer in smoke() {
-                    fixture
-                        .transfer(&transfer)
-                        .with_context(|| format!("in round {round}"))?;
-                }
+                fixture
+                    .works()
+                    .with_context(|| format!("in round {round}"))?;
             }
         }
         fixture.unload()?;

@@ -4,6 +4,7 @@
 mod binding;
 mod blocked;
 mod boot;
+mod heard;
 mod hotplug;
 mod kill;
 mod reset;

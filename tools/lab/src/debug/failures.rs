@@ -12,7 +12,7 @@ use super::faults::Faults;
 use super::leaks;
 use crate::case::Case;
 use crate::case::fixture::{Fixture, PATIENCE, Subject, until};
-use crate::transfer::{Direction, Transfer, smoke};
+use crate::transfer::{Direction, Transfer};
 
 /// How long all allocations fail in the middle of a flood.
 const DROUGHT: Duration = Duration::from_secs(2);
@@ -153,11 +153,9 @@ fn probe(fixture: &Fixture<'_>) -> Result<()> {
             echo {number} >&3; echo {device} >&4; echo 0 >&3"
         );
         fixture.guest_shell(&line)?;
-        for transfer in smoke() {
-            fixture
-                .transfer(&transfer)
-                .with_context(|| format!("with allocation {number} of the probe failed"))?;
-        }
+        fixture
+            .works()
+            .with_context(|| format!("with allocation {number} of the probe failed"))?;
         fixture.unbind(&device)?;
     }
     fixture.bind(&device)?;
@@ -172,12 +170,9 @@ fn flood() -> Transfer {
 }
 
 fn moves_bytes(fixture: &Fixture<'_>) -> Result<()> {
-    for transfer in smoke() {
-        fixture
-            .transfer(&transfer)
-            .context("after allocations had failed, without a reload")?;
-    }
-    Ok(())
+    fixture
+        .works()
+        .context("after allocations had failed, without a reload")
 }
 
 /// Waits until the connections of a transfer stand: what fails before may refuse them, rightly.

@@ -9,7 +9,6 @@ use rig::VsockDevice;
 use crate::case::Case;
 use crate::case::fixture::{Fixture, PATIENCE, until};
 use crate::case::mode::Mode;
-use crate::transfer::smoke;
 
 const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
 
@@ -61,9 +60,7 @@ fn life(fixture: &Fixture<'_>) -> Result<()> {
     for mode in Mode::ALL {
         fixture.reload([])?;
         fixture.switch(mode)?;
-        for transfer in smoke() {
-            fixture.transfer(&transfer)?;
-        }
+        fixture.works()?;
     }
     fixture.guest().unplug(VsockDevice::First)?;
     fixture.guest().plug(VsockDevice::First)?;
@@ -71,8 +68,5 @@ fn life(fixture: &Fixture<'_>) -> Result<()> {
     until("the driver to take the device again", PATIENCE, || {
         Ok((fixture.bound_drivers()? == wanted).then_some(()))
     })?;
-    for transfer in smoke() {
-        fixture.transfer(&transfer)?;
-    }
-    Ok(())
+    fixture.works()
 }

@@ -7,6 +7,10 @@ use vsock_peer::block::Blocking;
 
 use crate::case::fixture::Fixture;
 use crate::conformance::blocking::{GIVES_UP, block, hold, woken};
+use crate::services::HOST_CID;
+
+/// Where the host, if it is the wire and a script has it so, hears of a connection and says nothing to it.
+pub(super) const SILENT: (u32, u32) = (HOST_CID, 5000);
 
 /// Where the guest's program accepts, under all of its addresses.
 const PORT: u32 = 7100;

@@ -5,10 +5,11 @@ use anyhow::{Context as _, Result, ensure};
 use rig::RigKind;
 
 use super::blocked::AllBlocked;
+use super::heard::{resets, shows};
 use super::rounds::rounds_with;
 use super::traffic::BULK;
 use crate::case::Case;
-use crate::case::fixture::{Fixture, PATIENCE, Subject, until};
+use crate::case::fixture::Fixture;
 
 /// The CIDs that the guest gets one after the other; the last is that which it begins with.
 const CIDS: [u32; 3] = [5, 6, 3];
@@ -44,10 +45,7 @@ fn blocked_once(fixture: &Fixture<'_>, cid: u32) -> Result<()> {
     let blocked = AllBlocked::begin(fixture, NOBODY)?;
     move_to(fixture, cid)?;
     blocked.all_woken(fixture, "ECONNRESET")?;
-    for transfer in crate::transfer::smoke() {
-        fixture.transfer(&transfer)?;
-    }
-    Ok(())
+    fixture.works()
 }
 
 fn under_traffic(fixture: &Fixture<'_>) -> Result<()> {
@@ -67,16 +65,10 @@ fn under_traffic(fixture: &Fixture<'_>) -> Result<()> {
 
 /// Moves the guest, which has to see that it has another CID, and ours to count that it was told.
 fn move_to(fixture: &Fixture<'_>, cid: u32) -> Result<()> {
-    let resets = || match fixture.subject {
-        Subject::Rust => fixture.counters()?.get("transport_resets").map(Some),
-        Subject::C => Ok(None),
-    };
-    let before = resets()?;
+    let before = resets(fixture)?;
     fixture.pair.move_guest(cid)?;
-    until("the guest to see its new CID", PATIENCE, || {
-        Ok((fixture.shown_cid()? == cid).then_some(()))
-    })?;
-    let after = resets()?;
+    shows(fixture, cid)?;
+    let after = resets(fixture)?;
     ensure!(
         after == before.map(|count| count + 1),
         "transport resets: {before:?} before and {after:?} after"

@@ -6,7 +6,7 @@ use rig::{GuestSetup, Job, RigKind};
 use vsock_peer::block::Blocking;
 use vsock_peer::report::Line;
 
-use super::blocked::AllBlocked;
+use super::blocked::{AllBlocked, SILENT};
 use super::rounds::rounds;
 use super::traffic::BULK;
 use crate::case::Case;
@@ -18,8 +18,7 @@ use crate::conformance::device::Device;
 /// which begins anew when it is thawed, and then the socket is not connected.
 const ENDED: &str = "ENOTCONN";
 
-/// Where the host, which is the device, hears of a connection and says nothing to it.
-const SILENT: (u32, u32) = (2, 5000);
+/// What the device does there.
 const SAYS_NOTHING: &str = "
     accept a at=5000 answer=no
     wait reset within=60000";
@@ -73,10 +72,7 @@ fn blocked(fixture: &Fixture<'_>) -> Result<()> {
     // The last of the rounds did not leave it deaf.
     listener.take(fixture)?.kill()?;
     listener.hold.kill()?;
-    for transfer in crate::transfer::smoke() {
-        fixture.transfer(&transfer)?;
-    }
-    Ok(())
+    fixture.works()
 }
 
 /// Puts the guest to sleep and wakes it. Its driver has to let go of the device for that.

@@ -5,19 +5,17 @@ use anyhow::{Context as _, Result, ensure};
 use rig::{GuestSetup, RigKind};
 use vsock_peer::plan::Kind;
 
-use super::blocked::AllBlocked;
+use super::blocked::{AllBlocked, SILENT};
+use super::heard::{resets, shows};
 use super::rounds::rounds_with;
 use super::traffic::BULK;
 use crate::case::Case;
-use crate::case::fixture::{Fixture, PATIENCE, Subject, until};
+use crate::case::fixture::{Fixture, PATIENCE, until};
 use crate::conformance::device::Device;
-use crate::transfer::{Direction, Transfer, smoke};
+use crate::transfer::{Direction, Transfer};
 
 /// The CID with which the guest begins, and another one.
 const CIDS: [u32; 2] = [3, 7];
-
-/// Where the host, which is the device, hears of a connection and says nothing to it.
-const SILENT: (u32, u32) = (2, 5000);
 
 /// Three resets in a row, as soon as a program of the guest is about to wait for that host. The last leaves
 /// the guest the CID that it had.
@@ -101,7 +99,7 @@ fn blocked(fixture: &Fixture<'_>) -> Result<()> {
             counted(fixture, before, 3)?;
             shows(fixture, CIDS[0])?;
             blocked.all_woken(fixture, "ECONNRESET")?;
-            works(fixture)
+            fixture.works()
         };
         thrice().with_context(|| format!("in round {round}"))?;
     }
@@ -120,7 +118,7 @@ fn malformed(fixture: &Fixture<'_>) -> Result<()> {
     shows(fixture, CIDS[0])?;
     // The event queue is none the worse for it.
     tell(fixture, "event", 1)?;
-    works(fixture)
+    fixture.works()
 }
 
 fn flood(fixture: &Fixture<'_>) -> Result<()> {
@@ -129,7 +127,8 @@ fn flood(fixture: &Fixture<'_>) -> Result<()> {
         tell(fixture, &script, FLOOD)?;
         fixture.guest().set_cid(cid);
         shows(fixture, cid)?;
-        works(fixture).with_context(|| format!("after {FLOOD} resets with the CID {cid}"))?;
+        let works = fixture.works();
+        works.with_context(|| format!("after {FLOOD} resets with the CID {cid}"))?;
     }
     Ok(())
 }
@@ -140,14 +139,6 @@ fn tell(fixture: &Fixture<'_>, script: &str, wanted: u64) -> Result<()> {
     let device = Device::of(fixture)?;
     device.finish(device.run(script)?, 2 * PATIENCE)?;
     counted(fixture, before, wanted)
-}
-
-/// The transport resets that ours has counted.
-fn resets(fixture: &Fixture<'_>) -> Result<Option<u64>> {
-    match fixture.subject {
-        Subject::Rust => fixture.counters()?.get("transport_resets").map(Some),
-        Subject::C => Ok(None),
-    }
 }
 
 /// Waits until ours has counted so many more, and fails if these are too many.
@@ -162,19 +153,5 @@ fn counted(fixture: &Fixture<'_>, before: Option<u64>, wanted: u64) -> Result<()
         after == before.map(|count| count + wanted),
         "transport resets: {before:?} before and {after:?} after {wanted}"
     );
-    Ok(())
-}
-
-/// Waits until the guest shows this CID.
-fn shows(fixture: &Fixture<'_>, cid: u32) -> Result<()> {
-    until("the guest to show its CID", PATIENCE, || {
-        Ok((fixture.shown_cid()? == cid).then_some(()))
-    })
-}
-
-fn works(fixture: &Fixture<'_>) -> Result<()> {
-    for transfer in smoke() {
-        fixture.transfer(&transfer)?;
-    }
     Ok(())
 }
