@@ -13,6 +13,7 @@ use crate::batches::Batches;
 use crate::case::Case;
 use crate::contender::Contender;
 use crate::exits;
+use crate::leaving::Leaving;
 use crate::meter::Meter;
 use crate::options::Options;
 use crate::pin::pin;
@@ -112,6 +113,7 @@ impl Campaign<'_> {
         let mut log = SampleLog::create(&self.bench.folder, self.kind)?;
         let mut samples = Vec::new();
         let mut pinned = None;
+        let mut leaving = Leaving::default();
         for (number, boot) in boots.iter().enumerate() {
             let name = format!("bench, boot {} of {}", number + 1, boots.len());
             let step = progress.step(&name);
@@ -133,6 +135,9 @@ impl Campaign<'_> {
                         RigKind::Kvm => pinned = Some(pin(pair.dut())?),
                         _ => {}
                     }
+                    if self.kind != RigKind::Wire {
+                        leaving.measure(pair.dut())?;
+                    }
                     self.boot(Site::Pair(pair), boot, &mut sizes, &step)
                 })?,
             };
@@ -148,6 +153,7 @@ impl Campaign<'_> {
             rounds,
             stalls,
             pinned,
+            leaving,
             samples,
         })
     }

@@ -14,6 +14,7 @@ mod campaign;
 mod case;
 mod contender;
 mod exits;
+mod leaving;
 mod meter;
 mod metric;
 mod options;

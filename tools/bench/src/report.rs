@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use rig::{RigKind, Stalls};
 
 use crate::case::Case;
+use crate::leaving::Leaving;
 use crate::options::Options;
 use crate::plot;
 use crate::sample::Sample;
@@ -29,6 +30,8 @@ pub(crate) struct Measurements {
     pub stalls: Stalls,
     /// How threads were pinned to CPUs, where that is of use.
     pub pinned: Option<String>,
+    /// What leaving the guest costs, where that has a host of its own.
+    pub leaving: Leaving,
     /// Every transfer.
     pub samples: Vec<Sample>,
 }
@@ -77,11 +80,12 @@ impl Report {
         }
         let pinned = measured.pinned.as_ref();
         text += &format!(
-            "\nThe {} rig, {} rounds, {}{}.\n{}",
+            "\nThe {} rig, {} rounds, {}{}.\n{}{}",
             measured.kind,
             measured.rounds,
             measured.stalls,
             pinned.map(|how| format!("; {how}")).unwrap_or_default(),
+            measured.leaving,
             table::text(&rows)
         );
         print!("{text}");

@@ -16,7 +16,8 @@ far: busy time of all CPUs at the other end, its guests included; of this, where
 sender (or receiver): the program (getrusage); vhost: its vhost worker; guest: the guest's threads (schedstat).
 No driver in a guest can be faster than one sender and one vhost worker are.
 irq: interrupts of the vsock device (/proc/interrupts). woken: times that the guest's program was (getrusage).
-exits: of the guest to its host (KVM's counter, with the programs' start and end).
+exits: of the guest to its host (KVM's counter, with the programs' start and end); what one costs is above the table
+(CPUID, which a guest cannot do itself: vsock-peer leave).
 kicks (kprobe on vp_notify; with a nested guest, on the host's vhost_poll_wakeup), credit updates and data-ready
 calls (tracepoints): from one more round with probes.
 These by the MiB of a stream, otherwise by the round trip or connection.

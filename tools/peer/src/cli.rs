@@ -15,6 +15,7 @@ pub use self::pledge::Pledge;
 use crate::block::Blocking;
 use crate::churn::Churn;
 use crate::habits::Habits;
+use crate::leave::Leave;
 use crate::pattern::MAX_SLICE;
 use crate::plan::{End, Flow, Kind, Partner, Plan, Side};
 
@@ -57,6 +58,8 @@ enum Command {
     },
     /// Send with MSG_ZEROCOPY, and tell of the completions until the standard input ends.
     Pledge(Pledge),
+    /// Leave the guest for its host and come back, and tell how long that takes.
+    Leave(Leave),
     /// Make connections again and again, with traffic both ways, until the standard input ends.
     Churn {
         #[command(subcommand)]
@@ -214,6 +217,8 @@ pub enum Request {
     },
     /// Zero-copy sends that are completed late.
     Pledge(Pledge),
+    /// Ways out of the guest.
+    Leave(Leave),
     /// Connections that are made again and again.
     Churn(Churn, Place),
     /// One end of a transfer.
@@ -239,6 +244,7 @@ impl Options {
                 kind,
             },
             Command::Pledge(pledge) => Request::Pledge(pledge.clone()),
+            &Command::Leave(leave) => Request::Leave(leave),
             Command::Churn { role } => Request::Churn(role.options().churn(), role.place()),
             Command::Transfer(role) => Request::Transfer(role.plan(), role.place()),
         }

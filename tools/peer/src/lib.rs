@@ -17,6 +17,7 @@ pub mod echo;
 pub mod habits;
 pub mod hold;
 pub mod latency;
+pub mod leave;
 pub mod pattern;
 pub mod ping;
 pub mod plan;

@@ -35,6 +35,10 @@ fn main() -> ExitCode {
             kind,
         } => ended(block(call, kind, cid, port).map(|()| true)),
         Request::Pledge(request) => ended(pledge(&request).map(|()| true)),
+        Request::Leave(leave) => {
+            print(&Line::Price(leave.price()));
+            ExitCode::SUCCESS
+        }
         Request::Churn(plan, place) => ended(churn(&plan, place, listening)),
     }
 }

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::block::{Blocking, Woken};
 use crate::latency::{Latency, Times};
+use crate::leave::Price;
 use crate::pattern::Difference;
 use crate::plan::Plan;
 use crate::pledge::Pledged;
@@ -40,6 +41,8 @@ pub enum Line {
     },
     /// This machine's context ID, if that was all that was asked.
     Cid(u32),
+    /// What leaving the guest costs.
+    Price(Price),
     /// What became of connections up to now, of those that are made again and again.
     Churn(Box<Tally>),
     /// A call that is about to block.
