@@ -2,6 +2,7 @@
 //! The command line, and what it refuses.
 
 mod churn;
+mod datagrams;
 mod hold;
 mod pledge;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use self::churn::ChurnOptions;
+pub use self::datagrams::Datagrams;
 pub use self::hold::Hold;
 pub use self::pledge::Pledge;
 use crate::block::Blocking;
@@ -57,6 +59,8 @@ enum Command {
     },
     /// Send with MSG_ZEROCOPY, and tell of the completions until the standard input ends.
     Pledge(Pledge),
+    /// Send a payload as UNIX datagrams, and wait until all of them have been taken.
+    Datagrams(Datagrams),
     /// Make connections again and again, with traffic both ways, until the standard input ends.
     Churn {
         #[command(subcommand)]
@@ -214,6 +218,8 @@ pub enum Request {
     },
     /// Zero-copy sends that are completed late.
     Pledge(Pledge),
+    /// A payload in UNIX datagrams.
+    Datagrams(Datagrams),
     /// Connections that are made again and again.
     Churn(Churn, Place),
     /// One end of a transfer.
@@ -239,6 +245,7 @@ impl Options {
                 kind,
             },
             Command::Pledge(pledge) => Request::Pledge(pledge.clone()),
+            Command::Datagrams(datagrams) => Request::Datagrams(datagrams.clone()),
             Command::Churn { role } => Request::Churn(role.options().churn(), role.place()),
             Command::Transfer(role) => Request::Transfer(role.plan(), role.place()),
         }

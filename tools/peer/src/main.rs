@@ -14,6 +14,7 @@ use clap::Parser;
 use vsock_peer::block::block;
 use vsock_peer::churn::churn;
 use vsock_peer::cli::{self, Options, Place, Request};
+use vsock_peer::datagrams::datagrams;
 use vsock_peer::echo::serve;
 use vsock_peer::hold;
 use vsock_peer::plan::{Kind, Plan};
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
             kind,
         } => ended(block(call, kind, cid, port).map(|()| true)),
         Request::Pledge(request) => ended(pledge(&request).map(|()| true)),
+        Request::Datagrams(request) => ended(datagrams(&request).map(|()| true)),
         Request::Churn(plan, place) => ended(churn(&plan, place, listening)),
     }
 }
