@@ -152,6 +152,8 @@ fn serve(fixture: &Fixture<'_>, way: Way) -> Result<(Job, u32)> {
 
 /// Starts the sample in the guest; datagrams can come when it returns.
 fn start(fixture: &Fixture<'_>, via: &str, port: u32) -> Result<Job> {
+    // One that was killed by a case that failed has left its path behind.
+    fixture.guest_shell(&format!("rm -f {PATH}"))?;
     let program = Program::from(["redirect", "--via", via, "--from", PATH]).args([
         format!("--cid={}", fixture.far().cid()),
         format!("--port={port}"),
