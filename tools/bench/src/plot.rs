@@ -88,6 +88,7 @@ mod tests {
             rounds: ROUNDS,
             stalls: Stalls::default(),
             pinned: None,
+            leaving: Default::default(),
             samples,
         };
         let rows = summary::rows(&measured.samples, &measured.cases, &measured.drivers);

@@ -13,6 +13,7 @@ mod faults;
 mod matrix;
 mod programs;
 mod run;
+mod samples;
 mod sockmap;
 mod suites;
 
@@ -37,6 +38,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("programs", programs::cases()),
         ("capture", capture::cases()),
         ("sockmap", sockmap::cases()),
+        ("samples", samples::cases()),
         ("events", events::cases()),
         ("faults", faults::cases()),
     ])

@@ -2,6 +2,7 @@
 //! The command line, and what it refuses.
 
 mod churn;
+mod datagrams;
 mod hold;
 mod pledge;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use self::churn::ChurnOptions;
+pub use self::datagrams::Datagrams;
 pub use self::hold::Hold;
 pub use self::pledge::Pledge;
 use crate::block::Blocking;
@@ -60,6 +62,8 @@ enum Command {
     Pledge(Pledge),
     /// Leave the guest for its host and come back, and tell how long that takes.
     Leave(Leave),
+    /// Send a payload as UNIX datagrams, and wait until all of them have been taken.
+    Datagrams(Datagrams),
     /// Make connections again and again, with traffic both ways, until the standard input ends.
     Churn {
         #[command(subcommand)]
@@ -219,6 +223,8 @@ pub enum Request {
     Pledge(Pledge),
     /// Ways out of the guest.
     Leave(Leave),
+    /// A payload in UNIX datagrams.
+    Datagrams(Datagrams),
     /// Connections that are made again and again.
     Churn(Churn, Place),
     /// One end of a transfer.
@@ -245,6 +251,7 @@ impl Options {
             },
             Command::Pledge(pledge) => Request::Pledge(pledge.clone()),
             &Command::Leave(leave) => Request::Leave(leave),
+            Command::Datagrams(datagrams) => Request::Datagrams(datagrams.clone()),
             Command::Churn { role } => Request::Churn(role.options().churn(), role.place()),
             Command::Transfer(role) => Request::Transfer(role.plan(), role.place()),
         }

@@ -12,6 +12,7 @@
 pub mod block;
 pub mod churn;
 pub mod cli;
+pub mod datagrams;
 pub mod dial;
 pub mod echo;
 pub mod habits;

@@ -14,6 +14,7 @@ use clap::Parser;
 use vsock_peer::block::block;
 use vsock_peer::churn::churn;
 use vsock_peer::cli::{self, Options, Place, Request};
+use vsock_peer::datagrams::datagrams;
 use vsock_peer::echo::serve;
 use vsock_peer::hold;
 use vsock_peer::plan::{Kind, Plan};
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
             print(&Line::Price(leave.price()));
             ExitCode::SUCCESS
         }
+        Request::Datagrams(request) => ended(datagrams(&request).map(|()| true)),
         Request::Churn(plan, place) => ended(churn(&plan, place, listening)),
     }
 }

@@ -51,6 +51,8 @@ pub enum Line {
     Woken(Woken),
     /// What became of zero-copy sends up to now.
     Pledged(Pledged),
+    /// What was sent in UNIX datagrams, all of which have been taken.
+    Datagrams(Amount),
     /// The last: what was moved, and what went wrong.
     Report(Box<Report>),
 }

@@ -85,6 +85,7 @@ impl Image {
         archive.program("/init", &spec.programs.agent)?;
         archive.busybox(Path::new("/bin/busybox"))?;
         archive.program("/bin/vsock-peer", &spec.programs.peer)?;
+        archive.program("/bin/redirect", &spec.programs.redirect)?;
         for test in spec.kernel.tests().all() {
             let name = test.file_name().unwrap_or_default().to_string_lossy();
             archive.program(&format!("/bin/{name}"), test)?;

@@ -19,6 +19,8 @@ pub struct Programs {
     pub agent: PathBuf,
     /// The byte-exact traffic program, static.
     pub peer: PathBuf,
+    /// The sample that passes UNIX datagrams on, static.
+    pub redirect: PathBuf,
     /// The vhost-user device that joins two guests.
     pub wire: PathBuf,
 }
@@ -36,6 +38,7 @@ impl Programs {
         guests.args([
             "--package=lab-agent",
             "--package=vsock-peer",
+            "--package=redirect",
             "--target",
             GUEST_TARGET,
         ]);
@@ -53,9 +56,15 @@ impl Programs {
         let programs = Programs {
             agent: guests.join("lab-agent"),
             peer: guests.join("vsock-peer"),
+            redirect: guests.join("redirect"),
             wire: target.join("release/vsock-wire"),
         };
-        for program in [&programs.agent, &programs.peer, &programs.wire] {
+        for program in [
+            &programs.agent,
+            &programs.peer,
+            &programs.redirect,
+            &programs.wire,
+        ] {
             if !program.is_file() {
                 let (program, log) = (program.display(), log.display());
                 return Err(Error::Setup(format!("cargo built no {program}; see {log}")));
