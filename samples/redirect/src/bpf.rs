@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Redirection in the kernel: a BPF program at the UNIX socket picks the vsock socket out of a map.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use aya::maps::{Array, Map, MapData, SockMap};
 use aya::programs::SkSkb;
@@ -35,8 +35,8 @@ impl Redirection {
         program.load()?;
         program.attach(source.fd())?;
         // The target's map has no program: what the host sends is not to be redirected.
-        target.set(0, &to.as_fd().as_raw_fd(), 0)?;
-        source.set(0, &from.as_fd().as_raw_fd(), 0)?;
+        target.set(0, &to, 0)?;
+        source.set(0, &from, 0)?;
         Ok(Self {
             _maps: [source, target],
             counted,
