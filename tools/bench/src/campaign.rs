@@ -13,7 +13,7 @@ use crate::batches::Batches;
 use crate::case::Case;
 use crate::contender::Contender;
 use crate::exits;
-use crate::leaving::Leaving;
+use crate::leaving::{self, Leaving};
 use crate::meter::Meter;
 use crate::options::Options;
 use crate::pin::pin;
@@ -135,10 +135,15 @@ impl Campaign<'_> {
                         RigKind::Kvm => pinned = Some(pin(pair.dut())?),
                         _ => {}
                     }
-                    if self.kind != RigKind::Wire {
-                        leaving.measure(pair.dut())?;
+                    let has_host = self.kind != RigKind::Wire;
+                    let prices = has_host.then(|| leaving::measure(pair.dut()));
+                    let prices = prices.transpose()?;
+                    let samples = self.boot(Site::Pair(pair), boot, &mut sizes, &step)?;
+                    // What a boot that stalls has brought is thrown away with it.
+                    if let Some(prices) = prices {
+                        leaving.add(prices);
                     }
-                    self.boot(Site::Pair(pair), boot, &mut sizes, &step)
+                    Ok(samples)
                 })?,
             };
             // At once: what a boot has brought must not be lost with a later one.

@@ -11,29 +11,32 @@ use vsock_peer::report::Line;
 
 use crate::spread::Spread;
 
-/// Pages that are touched after leaving: none, and as many as a packet's way through the kernel may.
-const PAGES: [usize; 2] = [0, 64];
-const TIMES: u32 = 1000;
+/// Pages that are touched after leaving: as many as a packet's way through the kernel may.
+const PAGES: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What was measured in some boots.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leaving(Vec<Price>);
 
-impl Leaving {
-    /// Measures once more.
-    pub(crate) fn measure(&mut self, guest: &Machine) -> Result<()> {
-        for pages in PAGES {
-            let pages = format!("--pages={pages}");
-            let times = format!("--times={TIMES}");
-            let output = guest.run(["vsock-peer", "leave", &pages, &times], PATIENCE)?;
-            let text = output.success()?.text();
-            match text.lines().last().map(serde_json::from_str) {
-                Some(Ok(Line::Price(price))) => self.0.push(price),
-                _ => bail!("vsock-peer did not say what leaving the guest costs:\n{text}"),
-            }
+/// What leaving costs in this boot, without and with pages.
+pub(crate) fn measure(guest: &Machine) -> Result<[Price; 2]> {
+    let price = |pages: usize| {
+        let pages = format!("--pages={pages}");
+        let output = guest.run(["vsock-peer", "leave", &pages], PATIENCE)?;
+        let text = output.success()?.text();
+        match Line::last(&text) {
+            Some(Line::Price(price)) => Ok(price),
+            _ => bail!("vsock-peer did not say what leaving the guest costs:\n{text}"),
         }
-        Ok(())
+    };
+    Ok([price(0)?, price(PAGES)?])
+}
+
+impl Leaving {
+    /// Keeps what was measured in a boot.
+    pub(crate) fn add(&mut self, prices: [Price; 2]) {
+        self.0.extend(prices);
     }
 
     fn cost(&self, pages: usize) -> Option<Spread> {
@@ -45,16 +48,13 @@ impl Leaving {
 impl fmt::Display for Leaving {
     /// A line, or nothing if nothing was measured.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for pages in PAGES {
-            let Some(cost) = self.cost(pages) else {
-                continue;
-            };
-            match pages {
-                0 => write!(f, "Leaving the guest once costs {cost} us")?,
-                _ => writeln!(f, "; with {pages} pages touched after it, {cost} us.")?,
-            }
-        }
-        Ok(())
+        let Some((bare, touching)) = self.cost(0).zip(self.cost(PAGES)) else {
+            return Ok(());
+        };
+        writeln!(
+            f,
+            "Leaving the guest once costs {bare} us; with {PAGES} pages touched after it, {touching} us."
+        )
     }
 }
 
