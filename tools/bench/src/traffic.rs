@@ -251,7 +251,7 @@ fn start(machine: &Machine, program: Program, plan: &Plan, place: Place) -> Resu
 fn report(job: Job) -> Result<Report> {
     let output = job.wait(TIMEOUT + GRACE)?;
     let text = output.text();
-    let Some(Ok(Line::Report(report))) = text.lines().last().map(serde_json::from_str) else {
+    let Some(Line::Report(report)) = Line::last(&text) else {
         let errors = output.errors();
         bail!(
             "vsock-peer printed no report ({}):\n{text}{errors}",

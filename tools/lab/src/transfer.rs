@@ -202,12 +202,10 @@ pub(crate) fn begin<'t>(
     } else {
         (guest, far)
     };
-    let plan = transfer.plan(!transfer.guest_connects);
-    let mut listening = start(listener, &plan, Place::Here { port: 0 })?;
-    let port = listening.wait_line("the port it listens on", GRACE, listening_port)?;
+    let (listening, port) = listen(transfer, listener.machine)?;
     let cid = listener.cid;
     let plan = transfer.plan(transfer.guest_connects);
-    let connecting = start(connector, &plan, Place::There { cid, port })?;
+    let connecting = start(connector.machine, &plan, Place::There { cid, port })?;
     let (guest, far) = if transfer.guest_connects {
         (connecting, listening)
     } else {
@@ -218,6 +216,14 @@ pub(crate) fn begin<'t>(
         guest,
         far,
     })
+}
+
+/// Starts the end that listens, on the machine whose that is; returns its port.
+pub(crate) fn listen(transfer: &Transfer, machine: &Machine) -> Result<(Job, u32)> {
+    let plan = transfer.plan(!transfer.guest_connects);
+    let mut listening = start(machine, &plan, Place::Here { port: 0 })?;
+    let port = listening.wait_line("the port it listens on", GRACE, listening_port)?;
+    Ok((listening, port))
 }
 
 /// What a listener's first line says, if the line is that.
@@ -247,18 +253,17 @@ impl Running<'_> {
     }
 }
 
-fn start(end: Endpoint<'_>, plan: &Plan, place: Place) -> Result<Job> {
+fn start(machine: &Machine, plan: &Plan, place: Place) -> Result<Job> {
     let program = Program::new("vsock-peer").args(arguments(plan, place));
-    Ok(end.machine.spawn(program)?)
+    Ok(machine.spawn(program)?)
 }
 
 /// Waits for a program's end, and reads what it reports.
 pub(crate) fn report(job: Job, patience: Duration) -> Result<Report> {
     let output = job.wait(patience)?;
     let text = output.text();
-    let last = text.lines().last().unwrap_or_default();
-    match serde_json::from_str(last) {
-        Ok(Line::Report(report)) => Ok(*report),
+    match Line::last(&text) {
+        Some(Line::Report(report)) => Ok(*report),
         _ => bail!(
             "vsock-peer printed no report ({}):\n{text}{}",
             output.exit,

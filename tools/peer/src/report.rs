@@ -308,6 +308,13 @@ impl fmt::Display for Failure {
     }
 }
 
+impl Line {
+    /// The last line of what a program has printed, if it is one of these.
+    pub fn last(output: &str) -> Option<Self> {
+        serde_json::from_str(output.lines().last()?).ok()
+    }
+}
+
 /// Prints a line at once: the reader waits for whole lines.
 pub fn print(line: &Line) {
     let line = serde_json::to_string(line).expect("plain data has a JSON form");

@@ -51,9 +51,8 @@ pub(super) fn block(
 pub(super) fn woken(job: Job) -> Result<Woken> {
     let output = job.wait(SOON)?;
     let text = output.text();
-    let last = text.lines().last().unwrap_or_default();
-    match serde_json::from_str(last) {
-        Ok(Line::Woken(woken)) => Ok(woken),
+    match Line::last(&text) {
+        Some(Line::Woken(woken)) => Ok(woken),
         _ => bail!(
             "it did not tell ({}): {text}{}",
             output.exit,

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is in `samples/`.
 
-use std::time::Duration;
-
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
 use rig::{Job, Program};
-use vsock_peer::cli::{Place, arguments};
-use vsock_peer::habits::Habits;
-use vsock_peer::plan::{End, Flow, Kind, Partner, Plan, Side};
+use vsock_peer::plan::Kind;
 
 use crate::case::Case;
 use crate::case::fixture::{Fixture, PATIENCE};
-use crate::transfer::{listening_port, report};
+use crate::transfer::{Direction, Transfer, listen, report};
 
 /// Where the datagrams go.
 const PATH: &str = "/tmp/redirect.sock";
@@ -68,39 +64,38 @@ pub(super) fn cases() -> Vec<Case> {
 /// Each way, every byte has to arrive in its place, and the redirector to tell how many did.
 fn redirect(fixture: &Fixture<'_>, via: &str) -> Result<()> {
     for way in WAYS {
-        let size = way.size;
-        let seen = || -> Result<()> {
-            let (server, port) = serve(fixture, way)?;
-            let redirector = start(fixture, via, port)?;
-            let mut sender = Program::from(["vsock-peer", "datagrams", "--to", PATH])
-                .args([format!("--bytes={BYTES}"), format!("--size={size}")]);
-            if way.empty {
-                sender = sender.arg("--empty");
-            }
-            let sent = fixture.guest().run(sender, PATIENCE)?;
-            // What the server got says more than that a sender was refused.
-            redirector.signal(Signal::SIGTERM)?;
-            let ended = redirector.wait(PATIENCE)?.success()?.text();
-            let got = report(server, PATIENCE)?;
-            ensure!(
-                got.exact,
-                "the server: {}\nthe redirector: {ended}",
-                got.complaints().join("\n")
-            );
-            sent.success()?;
-            let datagrams = BYTES.div_ceil(size as u64);
-            let mut told = format!("redirected {datagrams} datagrams, {BYTES} bytes");
-            if way.empty {
-                told += &format!("; dropped {datagrams} that were empty");
-            }
-            let last = ended.lines().last().unwrap_or_default();
-            ensure!(last == told, "it says `{last}`, which is not `{told}`");
-            Ok(())
-        };
-        if let Err(error) = seen() {
-            bail!("datagrams of {size} bytes: {error:#}");
-        }
+        pass(fixture, via, way).with_context(|| format!("datagrams of {} bytes", way.size))?;
     }
+    Ok(())
+}
+
+fn pass(fixture: &Fixture<'_>, via: &str, way: Way) -> Result<()> {
+    let size = way.size;
+    let (server, port) = serve(fixture, way)?;
+    let redirector = start(fixture, via, port)?;
+    let mut sender = Program::from(["vsock-peer", "datagrams", "--to", PATH])
+        .args([format!("--bytes={BYTES}"), format!("--size={size}")]);
+    if way.empty {
+        sender = sender.arg("--empty");
+    }
+    let sent = fixture.guest().run(sender, PATIENCE)?;
+    // What the server got says more than that a sender was refused.
+    redirector.signal(Signal::SIGTERM)?;
+    let ended = redirector.wait(PATIENCE)?.success()?.text();
+    let got = report(server, PATIENCE)?;
+    ensure!(
+        got.exact,
+        "the server: {}\nthe redirector: {ended}",
+        got.complaints().join("\n")
+    );
+    sent.success()?;
+    let datagrams = BYTES.div_ceil(size as u64);
+    let mut told = format!("redirected {datagrams} datagrams, {BYTES} bytes");
+    if way.empty {
+        told += &format!("; dropped {datagrams} that were empty");
+    }
+    let last = ended.lines().last().unwrap_or_default();
+    ensure!(last == told, "it says `{last}`, which is not `{told}`");
     Ok(())
 }
 
@@ -124,30 +119,9 @@ fn ends(fixture: &Fixture<'_>) -> Result<()> {
 
 /// Starts a server on the far side that compares what comes.
 fn serve(fixture: &Fixture<'_>, way: Way) -> Result<(Job, u32)> {
-    let plan = Plan {
-        side: Side::Listen,
-        flow: Flow::Receive,
-        kind: Kind::Stream,
-        connections: 1,
-        bytes: BYTES,
-        write_size: way.size,
-        read_size: 65_536,
-        seed: 1,
-        buffer_size: None,
-        zerocopy: false,
-        eor: false,
-        end: End::HalfClose,
-        partner: Partner::Peer,
-        habits: Habits {
-            read_when_full: way.slow,
-            ..Habits::default()
-        },
-        timeout: Duration::from_secs(60),
-    };
-    let program = Program::new("vsock-peer").args(arguments(&plan, Place::Here { port: 0 }));
-    let mut server = fixture.far().spawn(program)?;
-    let port = server.wait_line("the port it listens on", PATIENCE, listening_port)?;
-    Ok((server, port))
+    let mut transfer = Transfer::new(Kind::Stream, Direction::FromGuest, way.size, BYTES);
+    transfer.habits.read_when_full = way.slow;
+    listen(&transfer, fixture.far())
 }
 
 /// Starts the sample in the guest; datagrams can come when it returns.
