@@ -36,10 +36,10 @@ fn main() -> ExitCode {
             kind,
         } => ended(block(call, kind, cid, port).map(|()| true)),
         Request::Pledge(request) => ended(pledge(&request).map(|()| true)),
-        Request::Leave(leave) => {
-            print(&Line::Price(leave.price()));
-            ExitCode::SUCCESS
-        }
+        Request::Leave(leave) => ended(leave.price().map(|price| {
+            print(&Line::Price(price));
+            true
+        })),
         Request::Datagrams(request) => ended(datagrams(&request).map(|()| true)),
         Request::Churn(plan, place) => ended(churn(&plan, place, listening)),
     }
