@@ -9,9 +9,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use qapi::qmp::{CpuInfoFast, query_cpus_fast};
 use rig::Machine;
-
-/// What the kernel calls the threads that serve a vhost device; they belong to its QEMU.
-const VHOST: &str = "vhost-";
+use vsock_peer::threads::is_vhost_worker;
 
 /// Pins, and says how, or why not.
 pub(crate) fn pin(guest: &Machine) -> Result<String> {
@@ -58,14 +56,9 @@ fn vhost_workers(thread: Pid) -> Result<Vec<Pid>> {
     let mut workers = Vec::new();
     for task in fs::read_dir(&tasks).with_context(|| format!("reading {tasks}"))? {
         let task = task?;
-        // A thread that has ended meanwhile is no worker.
-        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
         let number = task.file_name().to_str().and_then(|name| name.parse().ok());
-        workers.extend(
-            number
-                .filter(|_| name.starts_with(VHOST))
-                .map(Pid::from_raw),
-        );
+        let worker = number.filter(|_| is_vhost_worker(&task.path()));
+        workers.extend(worker.map(Pid::from_raw));
     }
     Ok(workers)
 }

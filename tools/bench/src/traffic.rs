@@ -232,14 +232,7 @@ impl Exchange {
 
 fn listen(machine: &Machine, program: Program, plan: &Plan) -> Result<(Job, Place)> {
     let mut job = start(machine, program, plan, Place::Here { port: 0 })?;
-    let port = job.wait_line(
-        "the port it listens on",
-        GRACE,
-        |line| match serde_json::from_str(line) {
-            Ok(Line::Listening { port }) => Some(port),
-            _ => None,
-        },
-    )?;
+    let port = job.wait_line("the port it listens on", GRACE, Line::listening_port)?;
     let cid = machine.cid();
     Ok((job, Place::There { cid, port }))
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use rig::{Driver, Pair, Rig, RigKind};
+use vsock_peer::report::Line;
 
 use crate::case::fixture::Subject;
-use crate::transfer::listening_port;
 use crate::workbench::Workbench;
 
 /// The longest that the echo may take to be there.
@@ -54,7 +54,7 @@ pub(crate) fn shell(options: &Options) -> Result<()> {
     let echo = ["vsock-peer".into(), "echo".into(), format!("--port={PORT}")];
     // It ends with the shell.
     let mut echo = there.spawn(echo)?;
-    echo.wait_line("the port it listens on", PATIENCE, listening_port)?;
+    echo.wait_line("the port it listens on", PATIENCE, Line::listening_port)?;
     println!("{}", welcome(&pair, options, there.cid()));
     here.shell()?;
     drop(echo);

@@ -222,16 +222,8 @@ pub(crate) fn begin<'t>(
 pub(crate) fn listen(transfer: &Transfer, machine: &Machine) -> Result<(Job, u32)> {
     let plan = transfer.plan(!transfer.guest_connects);
     let mut listening = start(machine, &plan, Place::Here { port: 0 })?;
-    let port = listening.wait_line("the port it listens on", GRACE, listening_port)?;
+    let port = listening.wait_line("the port it listens on", GRACE, Line::listening_port)?;
     Ok((listening, port))
-}
-
-/// What a listener's first line says, if the line is that.
-pub(crate) fn listening_port(line: &str) -> Option<u32> {
-    match serde_json::from_str(line) {
-        Ok(Line::Listening { port }) => Some(port),
-        _ => None,
-    }
 }
 
 impl Running<'_> {

@@ -33,6 +33,6 @@ pub mod sockmap;
 pub mod tally;
 #[cfg(test)]
 mod tests;
-mod threads;
+pub mod threads;
 pub mod usage;
 pub mod zerocopy;

@@ -313,6 +313,14 @@ impl Line {
     pub fn last(output: &str) -> Option<Self> {
         serde_json::from_str(output.lines().last()?).ok()
     }
+
+    /// The port that a listener says it has, if a line is that.
+    pub fn listening_port(line: &str) -> Option<u32> {
+        match serde_json::from_str(line) {
+            Ok(Self::Listening { port }) => Some(port),
+            _ => None,
+        }
+    }
 }
 
 /// Prints a line at once: the reader waits for whole lines.

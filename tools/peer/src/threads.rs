@@ -11,8 +11,12 @@ use std::sync::LazyLock;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
-/// What the kernel calls the threads that serve a vhost device; they belong to its QEMU.
-const VHOST: &str = "vhost-";
+/// Does a thread, which is a folder of `/proc`, serve a vhost device? Such belong to its QEMU.
+///
+/// The kernel names them so. One that has ended meanwhile does not serve.
+pub fn is_vhost_worker(task: &Path) -> bool {
+    fs::read_to_string(task.join("comm")).is_ok_and(|name| name.starts_with("vhost-"))
+}
 
 /// The threads that serve guests of this machine: looked for once, before anything is timed.
 static SERVING: LazyLock<Vec<Thread>> = LazyLock::new(|| Thread::serving(Path::new("/proc")));
@@ -35,8 +39,7 @@ impl Thread {
             let mut of_process: Vec<Thread> = tasks
                 .iter()
                 .map(|task| Thread {
-                    vhost: fs::read_to_string(task.join("comm"))
-                        .is_ok_and(|name| name.starts_with(VHOST)),
+                    vhost: is_vhost_worker(task),
                     schedstat: task.join("schedstat"),
                 })
                 .collect();

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rig::{Job, Machine, Program};
+use vsock_peer::report::Line;
 
 use crate::case::Case;
 use crate::case::fixture::{EAGAIN, EBUSY, Fixture, PATIENCE, until};
 use crate::case::memory::Memory;
-use crate::transfer::listening_port;
 use crate::transfer::smoke;
 
 /// Times the driver is loaded in all.
@@ -56,7 +56,7 @@ fn silent(end: &Machine, place: &[String]) -> Result<Job> {
 fn open(fixture: &Fixture<'_>) -> Result<Open> {
     let (guest, far) = (fixture.guest(), fixture.far());
     let mut listener = silent(far, &["listen".into(), "--port=0".into()])?;
-    let port = listener.wait_line("the port it listens on", PATIENCE, listening_port)?;
+    let port = listener.wait_line("the port it listens on", PATIENCE, Line::listening_port)?;
     let place = [
         "connect".into(),
         format!("--cid={}", far.cid()),
@@ -108,7 +108,7 @@ fn listener_stays(fixture: &Fixture<'_>) -> Result<()> {
         .args(["listen", "--port=0"])
         .args(transfer);
     let mut listener = guest.spawn(listener)?;
-    let port = listener.wait_line("the port it listens on", PATIENCE, listening_port)?;
+    let port = listener.wait_line("the port it listens on", PATIENCE, Line::listening_port)?;
     fixture
         .reload([])
         .context("exchanging the driver under a listener")?;

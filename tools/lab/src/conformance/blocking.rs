@@ -10,7 +10,6 @@ use vsock_peer::block::{Blocking, Woken};
 use vsock_peer::report::Line;
 
 use crate::case::fixture::PATIENCE;
-use crate::transfer::listening_port;
 
 /// How soon a blocked call has to come back; a connect has its own end after two seconds, which an
 /// emulated and loaded machine may find late.
@@ -24,7 +23,7 @@ pub(super) const GIVES_UP: u64 = 2000 + 4000;
 pub(super) fn hold(machine: &Machine, options: &[&str]) -> Result<(Job, u32)> {
     let program = Program::from(["vsock-peer", "hold", "--listen=0", "--count=64"]);
     let mut hold = machine.spawn(program.args(options.iter().copied()))?;
-    let port = hold.wait_line("the port it listens on", PATIENCE, listening_port)?;
+    let port = hold.wait_line("the port it listens on", PATIENCE, Line::listening_port)?;
     Ok((hold, port))
 }
 

@@ -9,7 +9,6 @@ use vsock_peer::report::Line;
 use vsock_wire::hostile::script::GuestProgram;
 
 use crate::case::fixture::PATIENCE;
-use crate::transfer::listening_port;
 
 /// The programs of a script.
 pub(crate) struct Programs(Vec<Job>);
@@ -28,7 +27,7 @@ impl Programs {
         for program in wanted {
             let mut job = guest.spawn(Program::new("vsock-peer").args(arguments(program)))?;
             if listening {
-                job.wait_line("the port it listens on", PATIENCE, listening_port)?;
+                job.wait_line("the port it listens on", PATIENCE, Line::listening_port)?;
             }
             jobs.push(job);
         }

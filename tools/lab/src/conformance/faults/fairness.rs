@@ -8,13 +8,14 @@ use bench::spread::Spread;
 use rig::{Job, Machine, Program, RigKind};
 use vsock_peer::block::Blocking;
 use vsock_peer::latency::Latency;
+use vsock_peer::report::Line;
 
 use crate::case::Case;
 use crate::case::fixture::{Fixture, PATIENCE, until};
 use crate::conformance::blocking::{block, hold};
 use crate::conformance::device::Device;
 use crate::services::{ECHO, HOST_CID, SMALL, SOURCE};
-use crate::transfer::{listening_port, report};
+use crate::transfer::report;
 
 /// How many times longer a round trip may take beside others than alone, at the 99th percentile.
 const TIMES: f64 = 3.0;
@@ -91,7 +92,7 @@ impl Pings<'_> {
 fn beside_a_sleeper(fixture: &Fixture<'_>) -> Result<()> {
     let (guest, far) = (fixture.guest(), fixture.far());
     let mut echo = guest.spawn(["vsock-peer", "echo", "--port=0"])?;
-    let port = echo.wait_line("the port it listens on", PATIENCE, listening_port)?;
+    let port = echo.wait_line("the port it listens on", PATIENCE, Line::listening_port)?;
     let pings = Pings {
         fixture,
         from: far,
