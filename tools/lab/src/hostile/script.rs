@@ -2,7 +2,7 @@
 //! The scripts, as files.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use rig::Checkout;
@@ -42,9 +42,14 @@ impl Scripted {
     }
 }
 
+/// Where they stand in a checkout.
+fn folder(checkout: &Checkout) -> PathBuf {
+    checkout.top().join("tools/wire/scripts")
+}
+
 /// All scripts of a checkout, in the order of their names.
 pub(crate) fn all(checkout: &Checkout) -> Result<Vec<Scripted>> {
-    let folder = checkout.top().join("tools/wire/scripts");
+    let folder = folder(checkout);
     let listing = || format!("listing {}", folder.display());
     let mut paths = Vec::new();
     for entry in fs::read_dir(&folder).with_context(listing)? {
@@ -67,11 +72,8 @@ mod tests {
 
     #[test]
     fn every_script_of_the_checkout_is_understood() {
-        // Asked when it runs: the program may have been built in another checkout.
-        let top = std::env::var_os("CARGO_MANIFEST_DIR").unwrap();
-        let top = Path::new(&top).join("../wire/scripts");
         let mut count = 0;
-        for entry in fs::read_dir(top).unwrap() {
+        for entry in fs::read_dir(folder(&Checkout::find().unwrap())).unwrap() {
             let script = Scripted::read(&entry.unwrap().path()).unwrap();
             assert!(script.text.starts_with("# SPDX"), "{}", script.name);
             count += 1;

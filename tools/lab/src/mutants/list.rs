@@ -102,10 +102,9 @@ mod tests {
 
     #[test]
     fn the_list_in_the_checkout_fits_the_sources() {
-        // Asked when it runs: the program may have been built in another checkout.
-        let top = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../..");
+        let checkout = rig::Checkout::find().unwrap();
         for mutant in read().unwrap() {
-            let text = std::fs::read_to_string(mutant.place(&top)).unwrap();
+            let text = std::fs::read_to_string(mutant.place(checkout.top())).unwrap();
             if let Err(error) = mutant.apply(&text) {
                 panic!("{}: {error}", mutant.name);
             }
