@@ -50,7 +50,11 @@ impl Checkers {
             // are is decided before a command line of the kernel's own is looked at. And by default
             // KASAN reports once only.
             Self::Memory => "no5lvl kasan_multi_shot",
-            Self::Races => "",
+            // An emulated CPU gets hardly anywhere in the 80 us for which an access is watched by
+            // default, and one access in 4000 is too few for a run of minutes.
+            Self::Races => {
+                "kcsan.skip_watch=1000 kcsan.udelay_task=400 kcsan.udelay_interrupt=100"
+            }
         }
     }
 
