@@ -52,9 +52,7 @@ impl Checkers {
             Self::Memory => "no5lvl kasan_multi_shot",
             // An emulated CPU gets hardly anywhere in the 80 us for which an access is watched by
             // default, and one access in 4000 is too few for a run of minutes.
-            Self::Races => {
-                "kcsan.skip_watch=1000 kcsan.udelay_task=400 kcsan.udelay_interrupt=100"
-            }
+            Self::Races => "kcsan.skip_watch=1000 kcsan.udelay_task=400 kcsan.udelay_interrupt=100",
         }
     }
 
